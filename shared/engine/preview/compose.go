@@ -2,7 +2,6 @@ package preview
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 
@@ -22,7 +21,7 @@ func (e *edit) compose(ctx context.Context) error {
 		Reader: &painter{ctx: ctx, scene: scene.Choose(e.spec.Prompt, e.spec.Seed), size: size, fps: e.fps, left: e.length()},
 		Size:   size, FPS: e.fps,
 	}
-	link := e.filter(fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=gbrp", e.size.Width, e.size.Height), "[0:v:0]")
+	link := e.filter(e.full(), "[0:v:0]")
 	link, err := e.draw(ctx, link, look.Scenery(e.spec.Prompt, e.spec.Seed))
 	if err != nil {
 		return err

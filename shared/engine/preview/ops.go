@@ -396,17 +396,13 @@ func blurFactor(pixels float64) int {
 	return 1
 }
 
-// shrink and full return filters that scale to a fraction of the result's size and back.
-func (g *graph) shrink(factor int) string {
-	return fmt.Sprintf("scale=%d:%d:flags=area", max(1, g.size.Width/factor), max(1, g.size.Height/factor))
-}
-
+// full returns a filter that scales to the result's size.
 func (g *graph) full() string {
-	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
+	return fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=gbrp", g.size.Width, g.size.Height)
 }
 
-// reduce and restore are faster versions of shrink and full for planar pictures that keep their
-// format.
+// reduce and restore return filters that scale to a fraction of the result's size and back, for planar
+// pictures that keep their format.
 func (g *graph) reduce(factor int) string {
 	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
 }

@@ -10,13 +10,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// source prepares the input's picture for the operations: upright, at the result's size and frame
+// upright prepares the input's picture for the operations: upright, at the result's size and frame
 // rate, opaque and in sRGB. If a picture requests rotation, FFmpeg itself rotates it.
-func (e *edit) source(link string, input engine.Input) string {
-	return e.colors(e.upright(link, input))
-}
-
-// upright is source for operations that also accept luma and chroma.
 func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {

@@ -122,14 +122,3 @@ func set(list string) map[string]bool {
 func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }
-
-// has reports whether a phrase's words occur in tokens, in order.
-func has(tokens []string, phrase string) bool {
-	wanted := words(phrase)
-	for at := range tokens {
-		if startsWith(tokens[at:], wanted) {
-			return true
-		}
-	}
-	return false
-}

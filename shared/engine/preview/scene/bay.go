@@ -15,19 +15,15 @@ type coast struct {
 	sunAt, start, phase float64
 	sea                 rgb
 	// The farthest hills are first.
-	slopes   [3]rgb
-	somebody bool
+	slopes [3]rgb
 }
 
-// Bay is the sea in front of hills, with a sailboat, gulls and optionally a person.
-func Bay(seed uint32, light string, somebody bool) Scene {
+// bay is the sea in front of hills, with a sailboat and gulls.
+func bay(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{
 		waves: noise.NewField(uint64(seed), 2), clouds: noise.NewField(uint64(seed), 3), day: airs()[light],
-		sunAt: source.Between(0.68, 0.80), start: source.Between(0.05, 0.12), somebody: somebody,
-	}
-	if !somebody {
-		c.sunAt, c.start = source.Between(0.25, 0.8), source.Between(0.1, 0.5)
+		sunAt: source.Between(0.25, 0.8), start: source.Between(0.1, 0.5),
 	}
 	c.phase = source.Between(0, 60)
 	c.sea = c.day.at(0.8).mix(hex(0x2b3f78), 0.55)
@@ -75,14 +71,7 @@ func (o *bayView) color(x, y float64) rgb {
 		c = o.water(x, y)
 	}
 	sail, a := o.boat.color(x, y)
-	c = c.mix(sail, a)
-	if !o.somebody {
-		return c
-	}
-	wood, a := jetty(x, y, o.aspect/2, 0.84)
-	c = c.mix(wood, a)
-	person, a := walker(x, y, o.t, o.aspect/2)
-	return c.mix(person, a)
+	return c.mix(sail, a)
 }
 
 // above returns the color of the hills, nearest first, and of the sky behind them.

@@ -23,10 +23,9 @@ func Choose(prompt string, seed uint32) Scene {
 	if light == "" {
 		light = []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)]
 	}
-	somebody := people.first(words) != ""
 	switch places.first(words) {
 	case "bay":
-		return Bay(own, light, somebody)
+		return bay(own, light)
 	case "dunes":
 		return dunes(own, light)
 	case "mountains":
@@ -37,10 +36,6 @@ func Choose(prompt string, seed uint32) Scene {
 		return aurora(own)
 	case "nebula":
 		return nebula(own)
-	case "":
-		if somebody {
-			return Bay(own, light, true)
-		}
 	}
 	return flow(own)
 }
@@ -72,10 +67,7 @@ var places = meanings{
 	"flow":      "abstract ink liquid fluid marble swirl paint lava",
 }
 
-var (
-	people = meanings{"yes": "person woman girl man boy child someone people lady"}
-	snow   = meanings{"yes": "winter snow snowy ice"}
-)
+var snow = meanings{"yes": "winter snow snowy ice"}
 
 // first returns the meaning of the first word that has one, or "".
 func (m meanings) first(words []string) string {

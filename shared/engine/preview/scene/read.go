@@ -10,7 +10,6 @@ type Result struct {
 	Understood []string
 
 	place, light string
-	people       bool
 }
 
 func Names() []string { return slices.Sorted(maps.Keys(places)) }
@@ -18,10 +17,6 @@ func Names() []string { return slices.Sorted(maps.Keys(places)) }
 func Read(prompt string) Result {
 	words := wordsOf(prompt)
 	r := Result{place: places.first(words), light: lights.first(words)}
-	r.people = people.first(words) != "" && (r.place == "bay" || r.place == "")
-	if r.people {
-		r.place = "bay"
-	}
 	for _, name := range []string{r.place, r.light} {
 		if name != "" {
 			r.Understood = append(r.Understood, name)
@@ -37,5 +32,5 @@ func Place(prompt string) string { return places.first(wordsOf(prompt)) }
 func (r Result) Shows(word string) bool {
 	at := []string{word}
 	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||
-		r.people && people.first(at) != "" || r.place == "mountains" && snow.first(at) != "" || r.place == "aurora" && places.first(at) == "mountains"
+		r.place == "mountains" && snow.first(at) != "" || r.place == "aurora" && places.first(at) == "mountains"
 }

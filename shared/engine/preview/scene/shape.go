@@ -8,8 +8,6 @@ import "math"
 // cover converts a distance to the covered fraction of a point, with a soft edge.
 func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
 
-func circle(x, y, cx, cy, radius float64) float64 { return math.Hypot(x-cx, y-cy) - radius }
-
 // capsule returns the distance from a line between a and b with round ends, whose radius is ra at a
 // and rb at b.
 func capsule(x, y, ax, ay, bx, by, ra, rb float64) float64 {
