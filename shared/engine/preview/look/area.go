@@ -3,7 +3,6 @@ package look
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"cutroom/shared/engine/preview/scene"
 )
@@ -55,31 +54,6 @@ func (a arguments) ground() string {
 	return "background of the reference image"
 }
 
-var (
-	persons = sync.OnceValue(func() map[string]bool {
-		return set(`person people subject man men woman women boy girl guy lady someone figure her him me face
-		persona personas sujeto hombre mujer personne personnes sujet homme femme pessoa pessoas sujeito homem mulher
-		leute frau mann человек человека человеке людей люди 人 شخص व्यक्ति इंसान ব্যক্তি মানুষ شخص`)
-	})
-	exceptions = sync.OnceValue(func() map[string]bool {
-		return set("except excepto sauf exceto menos ausser кроме باستثناء")
-	})
-	onlys = sync.OnceValue(func() map[string]bool {
-		return set("only just alone solo solamente seulement uniquement nur apenas somente только فقط केवल सिर्फ শুধু صرف 只 仅 だけ のみ")
-	})
-	// lacks are negations that remove.
-	lacks = sync.OnceValue(func() map[string]bool { return set("no without sin sans sem ohne без بدون 无 無") })
-	// afterGround are words that make "background" name something else.
-	afterGround = sync.OnceValue(func() map[string]bool {
-		return set("noise music sound audio voice hum chatter people person man woman object car")
-	})
-	references = sync.OnceValue(func() map[string]bool {
-		return set(`image picture photo photograph reference attached imagen foto image referencia bild referenz картинка
-		картинку изображение 图 圖 画像 صورة तस्वीर ছবি تصویر`)
-	})
-	insides = sync.OnceValue(func() map[string]bool { return set("in at from inside behind") })
-)
-
 // areas returns the area that each instruction is about. It adds edits of the background, and makes
 // their words, and the words for the areas, fillers.
 func (asked *request) areas(prompt string, split [][]part) []Area {
@@ -90,7 +64,7 @@ func (asked *request) areas(prompt string, split [][]part) []Area {
 		switch {
 		case at >= 0:
 			found[i] = asked.ground(prompt, instruction, at)
-		case exceptions()[instruction[0].first.text] && i > 0 && hasPerson(instruction):
+		case in("exceptions", instruction[0].first.text) && i > 0 && hasPerson(instruction):
 			found[i-1] = Background
 		case excepts(instruction):
 			found[i] = Background
@@ -122,7 +96,7 @@ func hasPerson(instruction []part) bool {
 	return slices.ContainsFunc(instruction, isPersonWord)
 }
 
-func isPersonWord(p part) bool { return persons()[p.first.text] }
+func isPersonWord(p part) bool { return in("persons", p.first.text) }
 
 // excepts reports whether an instruction ends like "everything but the person".
 func excepts(instruction []part) bool {
@@ -148,9 +122,9 @@ func isPerson(instruction []part) bool {
 	turned := instruction[0].class == turning
 	for _, p := range instruction {
 		switch {
-		case persons()[p.first.text]:
+		case in("persons", p.first.text):
 			before = true
-		case onlys()[p.first.text]:
+		case in("onlys", p.first.text):
 			only = true
 		case p.class == content:
 			return false
@@ -211,16 +185,16 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		return Background
 	}
 	before := at - 1
-	for before >= 0 && instruction[before].class == filler && !insides()[instruction[before].first.text] {
+	for before >= 0 && instruction[before].class == filler && !in("insides", instruction[before].first.text) {
 		before--
 	}
-	inside := before >= 0 && insides()[instruction[before].first.text]
+	inside := before >= 0 && in("insides", instruction[before].first.text)
 	color := slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() })
 	changes := slices.ContainsFunc(instruction, func(p part) bool {
 		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
 	})
 	switch {
-	case at+1 < len(instruction) && afterGround()[instruction[at+1].first.text]:
+	case at+1 < len(instruction) && in("afterGround", instruction[at+1].first.text):
 		return nothing()
 	case name == blurred:
 		return change("blur")
@@ -233,7 +207,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		return add()
 	case instruction[0].class == negation:
 		rest := slices.ContainsFunc(instruction, func(p part) bool { return p.class == content || p.class == turning })
-		if !lacks()[instruction[0].first.text] || rest {
+		if !in("lacks", instruction[0].first.text) || rest {
 			return Whole
 		}
 		instruction[0].class = filler
@@ -260,7 +234,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	case color >= 0:
 		e.args.color = instruction[color].means.modifier.phrases[0]
 		return add()
-	case slices.ContainsFunc(instruction, func(p part) bool { return references()[p.first.text] }):
+	case slices.ContainsFunc(instruction, func(p part) bool { return in("references", p.first.text) }):
 		return add()
 	}
 	return nothing()

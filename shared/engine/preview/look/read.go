@@ -107,20 +107,20 @@ func parts(prompt string, known func(word string) bool) []part {
 					p.arguments = append(p.arguments, a)
 				}
 			}
-			p.alone = objectlike()[strings.Join(means.phrase, " ")] && !isStyle(texts, at, at+len(means.phrase))
+			p.alone = in("objectlike", strings.Join(means.phrase, " ")) && !isStyle(texts, at, at+len(means.phrase))
 		} else {
 			p.class = classOf(texts[at])
 			if a, taken := argumentAt(prompt, tokens[at:]); taken > 0 {
 				p.arguments, length = []argument{a}, taken
 			}
-			if texts[at] == "no" && at+1 < len(texts) && afterNo()[texts[at+1]] {
+			if texts[at] == "no" && at+1 < len(texts) && in("afterNo", texts[at+1]) {
 				p.class = filler
 			}
 			if p.class == content && known != nil && known(strings.ToLower(prompt[tokens[at].from:tokens[at].to])) {
 				p.class = named
 			}
 		}
-		p.whole, p.scope = wholes()[texts[at]], scopes()[texts[at]]
+		p.whole, p.scope = in("wholes", texts[at]), in("scopes", texts[at])
 		p.last = tokens[at+length-1]
 		found = append(found, p)
 		at += length
@@ -130,23 +130,23 @@ func parts(prompt string, known func(word string) bool) []part {
 
 // isStyle reports whether the words in [first, next) are requested as a style.
 func isStyle(texts []string, first, next int) bool {
-	if next < len(texts) && styleCues()[texts[next]] && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
+	if next < len(texts) && in("styleCues", texts[next]) && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
 		return true
 	}
-	for first--; first >= 0 && articles()[texts[first]]; first-- {
+	for first--; first >= 0 && in("articles", texts[first]); first-- {
 	}
-	return first >= 0 && styleCues()[texts[first]] && (texts[first] != "of" || first > 0 && styleCues()[texts[first-1]])
+	return first >= 0 && in("styleCues", texts[first]) && (texts[first] != "of" || first > 0 && in("styleCues", texts[first-1]))
 }
 
 func classOf(word string) class {
 	for _, c := range []struct {
-		words map[string]bool
+		list  string
 		class class
 	}{
-		{negations(), negation}, {refusals(), refusal}, {things(), thing}, {turnings(), turning},
-		{placings(), placing}, {joiners(), joiner}, {fillers(), filler}, {wholes(), filler},
+		{"negations", negation}, {"refusals", refusal}, {"things", thing}, {"turnings", turning},
+		{"placings", placing}, {"joiners", joiner}, {"fillers", filler}, {"wholes", filler},
 	} {
-		if c.words[word] {
+		if in(c.list, word) {
 			return c.class
 		}
 	}
