@@ -115,7 +115,8 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	return nil
 }
 
-// gatewayLarge repeatedly keeps many requests with large prompts open at the same time.
+// gatewayLarge sends requests with large prompts in waves, and keeps all requests of a wave open at
+// the same time.
 func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to target) error {
 	var peaks []int64
 	for range largeWaves {

@@ -26,7 +26,7 @@ COPIED = [
     ("tiktoken (the vocabulary cl100k_base of the tokenizer)", "0.14.0", "MIT"),
 ]
 
-# Programs and libraries of Debian 12 in the images, and a library that programs load.
+# The programs and libraries from Debian 12 in the images, and a library that programs load at run time.
 LOADED = [
     ("dav1d (decodes AV1)", "1.0.0", "BSD-2-Clause"),
     ("FFmpeg, built with x264 and zimg", "5.1", "GPL-2.0-or-later"),

@@ -87,7 +87,7 @@ deploy() {
 	cp "cdk.out/local/$stage/stack/$template" "$of/template.json"
 }
 
-# ecs OPERATION INPUT: calls ECS of the local AWS, which checks no signature.
+# ecs OPERATION INPUT: calls the local AWS's ECS, which does not check signatures.
 ecs() {
 	status=$(curl --silent --show-error --max-time 600 --output "$of/answer" --write-out '%{http_code}' \
 		"http://127.0.0.1:$port/" --data "$2" \

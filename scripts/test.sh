@@ -155,7 +155,7 @@ pictures() {
 	# shellcheck disable=SC2086 # a list of packages
 	trusting "released test" . -p 1 $pictures
 }
-# These read the entire repository, also through Git and Go.
+# These read the entire repository, including through Git and Go.
 repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }

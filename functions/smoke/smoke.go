@@ -60,7 +60,7 @@ func (s *smoke) serve(ctx context.Context, e event) error {
 			s.logger.WarnContext(ctx, "cannot tell whether the deployment is being rolled back", "error", err)
 		}
 		if back {
-			s.logger.InfoContext(ctx, "skipped the test, because the deployment is rolled back")
+			s.logger.InfoContext(ctx, "skipped the test, because the deployment is being rolled back")
 			return nil
 		}
 	default: // "Delete"

@@ -19,7 +19,7 @@ from .styles import Shot
 
 _logger = logging.getLogger(__name__)
 
-# The training pictures: how many, the latents of a side, pixels per leaf, and the radii of the
+# The training pictures: their number, latents per side, pixels per leaf, and the radii of the
 # smallest and the largest leaf.
 _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 

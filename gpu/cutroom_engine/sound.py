@@ -59,7 +59,7 @@ class Sound:
                 for frame in decoded:
                     time = frame.time
                     if resampler is None or form != (frame.layout.name, frame.rate, frame.format.name):
-                        # A resampler accepts only one format, but broadcasts change it.
+                        # A resampler accepts only one format, but the format of a broadcast may change.
                         form = (frame.layout.name, frame.rate, frame.format.name)
                         resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
                     for part in resampler.resample(frame):

@@ -38,7 +38,7 @@ type stubCloud struct {
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
-	// busy means that a worker receives the job before it can be lost.
+	// busy means that a worker receives the job before lose can.
 	busy bool
 	// overdue is a job that fails with code once timedOut has passed since its creation.
 	overdue  atomic.Pointer[job.Job]

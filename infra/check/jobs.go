@@ -189,9 +189,8 @@ func checkImage(ctx context.Context, v *visit) (string, error) {
 // out 15 s earlier (stepfn.Machine), and no worker can make a video in the one second before that.
 const overdueTime = 16 * time.Second
 
-// checkTimeout submits a job that cannot be completed in time. Its execution must record the
-// failure before the deadline. After the deadline, anyone who reads the job records it, so the
-// check would prove nothing.
+// checkTimeout submits a job that no worker can complete in time. The job's execution must fail it
+// before the deadline. Later, any read of the job would do so, and the check would prove nothing.
 func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	sizes := v.video.Sizes
 	largest := slices.MaxFunc(slices.Collect(maps.Keys(sizes)),

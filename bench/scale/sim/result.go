@@ -66,8 +66,7 @@ type Peaks struct {
 	Tasks, FewestWorkers int
 	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int
-	// Requests to the API, Starts of executions and Describes of the ECS service are rates per
-	// second.
+	// The rates per second of API requests, execution starts and calls of ECS DescribeServices.
 	Requests, Starts, Describes Rate
 }
 

@@ -292,7 +292,7 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 		failures, _ := i["failures"].(*types.AttributeValueMemberBOOL)
 		lines, wrong := decodeLines(r.text("lines"))
 		if err != nil || wrong != nil || failures == nil || r.err != nil {
-			return nil, fmt.Errorf("dynamo: the chunk %s of the batch %s is invalid", r.text("part"), id)
+			return nil, fmt.Errorf("dynamo: chunk %s of batch %s is invalid", r.text("part"), id)
 		}
 		chunks = append(chunks, batch.Chunk{Number: numbered, Blob: r.text("blob_name"), Failures: failures.Value, Lines: lines})
 	}

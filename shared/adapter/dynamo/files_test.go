@@ -56,7 +56,7 @@ func (s *fileTable) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes an item like the TTL, and returns its image as in the stream's record.
+// remove deletes an item as its TTL would, and returns its image as the stream's record shows it.
 func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	for _, i := range s.items() {

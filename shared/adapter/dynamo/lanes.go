@@ -22,8 +22,8 @@ const (
 	// nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
-	// runTimeFor is the maximum age of a run time. Accounts that stop sending jobs never overwrite
-	// theirs.
+	// Run times older than runTimeFor are ignored, because an account that stops sending jobs never
+	// overwrites its own.
 	runTimeFor = 24 * time.Hour
 	// Version 0.1.0 wrote neither accounts nor end times.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"

@@ -41,8 +41,8 @@ func (s *Sessions) RenewTickets(
 	}
 	current := append(found, nil)[0]
 	for range takeTries {
-		// No lease has the holder's name. It is passed so that, even if there are no slots, the
-		// call reads something and learns the store's time.
+		// The holder's name is not the name of a lease. It is passed only because the call learns
+		// the store's time from what it reads, and there may be no slots.
 		a, err := s.stateOf(ctx, account, holder, current)
 		if err != nil {
 			return nil, 0, storeError("renew tickets", err)

@@ -206,7 +206,7 @@ func TestWakeRaisesNumber(t *testing.T) {
 		}
 	})
 	t.Run("as many as the queues need", func(t *testing.T) {
-		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // raised to at most 4, never lowered
+		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // raised to 4, never lowered
 			now, p := start, &backend{jobs: 9, desired: desired}
 			woken, err := newFleet(p, &now).Wake(t.Context())
 			if woken.Rose() != (desired < want) || err != nil || p.desired != want {

@@ -74,7 +74,7 @@ func (e *Engine) clip(
 	})
 }
 
-// still writes a PNG. Of an animation, it writes the first frame.
+// still writes a PNG: for an animation, its first frame.
 func (e *Engine) still(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
 ) error {

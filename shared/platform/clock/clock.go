@@ -20,7 +20,7 @@ const (
 	// Hold is how long a step must last before the clock follows it.
 	Hold  = 10 * time.Minute
 	Quiet = 10 * time.Minute
-	// Absurd is the largest step that the clock follows.
+	// Absurd is the size above which a step is never followed.
 	Absurd = 366 * 24 * time.Hour
 	// A difference of at most drift is followed immediately and does not count as a step.
 	drift = time.Second

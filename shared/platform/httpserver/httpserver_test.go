@@ -232,7 +232,7 @@ func TestAccessLogShowsRefusalReason(t *testing.T) {
 	}
 }
 
-func TestPanicReturnsOnPanicResponse(t *testing.T) {
+func TestPanicGetsConfiguredResponse(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
 		Logger: log.logger(),

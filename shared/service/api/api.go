@@ -82,7 +82,6 @@ type JobRoutes struct {
 	// the bytes itself.
 	Downloads DownloadSigner
 	// RedirectAbove is the maximum number of bytes that the content route sends itself. Larger
-	// content is redirected. Larger
 	// content is redirected.
 	RedirectAbove int64
 	// EventsOnce is for responses that cannot be streamed: event streams send only the job's

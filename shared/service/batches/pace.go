@@ -12,7 +12,7 @@ const (
 )
 
 // pace determines how many of a batch's calls run at once. It lowers the number after a temporary
-// rejection, and raises it by one after as many responses as the current number.
+// rejection, and raises it from n to n+1 after n responses.
 type pace struct {
 	most int
 

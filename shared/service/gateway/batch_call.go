@@ -40,7 +40,7 @@ var errYielded = errors.New("gateway: a live call took the slot of this batch ca
 
 // ErrGivenUp is the cause for canceling a call that will not be retried. Its usage is metered, as
 // it is when a live caller disconnects.
-var ErrGivenUp = errors.New("gateway: the batch call was given up")
+var ErrGivenUp = errors.New("gateway: the batch call was abandoned")
 
 // BatchRoute returns the route for a batch endpoint, such as "/v1/chat/completions"
 // (docs/contract/batches.md#input).

@@ -63,12 +63,12 @@ var openTests = []test{
 		conformance.OK(s, err)
 		defer first.Close()
 		if got := s.read("a", 500, 100); !bytes.Equal(got, data(1, 1000)[500:600]) {
-			s.Error("the second reader read other bytes")
+			s.Error("the second reader read the wrong bytes")
 		}
 		got, err := io.ReadAll(first)
 		conformance.OK(s, err)
 		if !bytes.Equal(got, data(1, 1000)) {
-			s.Error("the first reader read other bytes")
+			s.Error("the first reader read the wrong bytes")
 		}
 	}},
 	{"of an unknown blob is not found", func(s *suite) {
@@ -87,7 +87,7 @@ var openTests = []test{
 			_, err := r.ReadAt(got, offset)
 			conformance.OK(s, err)
 			if !bytes.Equal(got, content[offset:offset+100]) {
-				s.Errorf("at %d: read other bytes", offset)
+				s.Errorf("at %d: read the wrong bytes", offset)
 			}
 		}
 		if n, err := r.ReadAt(got, 4950); n != 50 || err != io.EOF {

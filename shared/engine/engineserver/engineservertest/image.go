@@ -23,7 +23,7 @@ func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage
 	}
 	pixels := payload[imageBytes:]
 	if len(pixels) != 4*size.Width*size.Height {
-		return 0, nil, fmt.Errorf("an image of %dx%d has %d bytes", size.Width, size.Height, len(pixels))
+		return 0, nil, fmt.Errorf("invalid image: %dx%d with %d bytes", size.Width, size.Height, len(pixels))
 	}
 	if len(pixels) == 0 {
 		return number, nil, nil

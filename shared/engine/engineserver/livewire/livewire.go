@@ -237,7 +237,7 @@ func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err e
 	luma, chroma := planesBytes(size)
 	planes := payload[pictureBytes:]
 	if !Fits(size) || payload[8] > 1 || len(planes) != luma+2*chroma {
-		return 0, nil, fmt.Errorf("livewire: a picture of %v has %d bytes", size, len(planes))
+		return 0, nil, fmt.Errorf("livewire: invalid picture: %v with %d bytes", size, len(planes))
 	}
 	return number, &engine.Picture{
 		YCbCr: image.YCbCr{
@@ -258,7 +258,7 @@ func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]
 	width, height := reference.Size.Width, reference.Size.Height
 	if width < 0 || height < 0 || width >= 1<<16 || height >= 1<<16 || width*height > MaxImagePixels ||
 		len(reference.Pixels) != 4*width*height {
-		return to, fmt.Errorf("livewire: an image of %dx%d has %d bytes", width, height, len(reference.Pixels))
+		return to, fmt.Errorf("livewire: invalid image: %dx%d with %d bytes", width, height, len(reference.Pixels))
 	}
 	to = begin(to, Image, imageBytes+len(reference.Pixels))
 	to = binary.BigEndian.AppendUint32(to, number)

@@ -104,7 +104,7 @@ func (o *operation) required() kinds {
 	return o.takes
 }
 
-// takes reports whether an edit still lacks an argument.
+// takes reports whether the edit can still take the argument.
 func (o *ordered) takes(a argument) bool {
 	wanted := a.kinds & o.edit.takes
 	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds) != 0)

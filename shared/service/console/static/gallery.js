@@ -168,7 +168,7 @@ class Gallery {
     const words = !narrowed ? "No edits yet" : further ? "No matches so far" : "No matches";
     // If a button is replaced while it is being pressed, the click is lost.
     if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
-      make("p", {}, !narrowed ? "Your edits are listed here for a week and their results for a day." : further ? "None of the latest edits match." : "No edits of the last week match."),
+      make("p", {}, !narrowed ? "Your edits are listed here for a week and their results for a day." : further ? "None of the latest edits match." : "No edits from the last week match."),
       narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
     this.selection.show();
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);

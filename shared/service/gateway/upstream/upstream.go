@@ -179,7 +179,7 @@ const (
 
 type Result struct {
 	Verdict Verdict
-	// AnyAccount means that the result cannot be the request's fault.
+	// AnyAccount means that a failure counts for all accounts, because the request is not to blame.
 	AnyAccount bool
 	RetryAfter time.Duration
 }

@@ -66,7 +66,6 @@ func Listen(c PortsConfig) (*Ports, error) {
 	for try := 1; ; try++ {
 		p, err := listen(c)
 		// A port that is free for TCP may be in use for UDP. If the system chooses the port, try
-		// another. If the system chooses the port, try
 		// another.
 		if err == nil || number != "0" || try == anyPortTries || !errors.Is(err, syscall.EADDRINUSE) {
 			return p, err
@@ -216,9 +215,10 @@ func (c *queueConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return copy(b, packet.content), packet.from, nil
 }
 
-// addressesOf returns a listener's addresses: its own, or the machine's except for link-local ones,
-// because clients cannot name the link. If there are public addresses, it returns the source
-// addresses of packets sent to them, because two addresses announced as one would be confused.
+// addressesOf returns the addresses that a listener is bound to. If these are all of the machine's,
+// it omits link-local ones, because clients cannot know their zone. If there are also public
+// addresses, it returns only the source addresses of packets sent to them, so that no public
+// address stands for two of the machine's.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
