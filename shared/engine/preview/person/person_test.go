@@ -54,7 +54,7 @@ func maskOf(t testing.TB, picture []byte, size catalog.Size) []uint8 {
 	return mask
 }
 
-// The values are those of the tflite runtime 2.3.0 (package ai-edge-litert) with the original files.
+// The tflite runtime 2.3.0 (package ai-edge-litert) computed the values from the original files.
 func TestMasksEqualTheOriginalNetworks(t *testing.T) {
 	type point struct {
 		y, x int
@@ -101,7 +101,7 @@ func TestSizesFitTheNetwork(t *testing.T) {
 	}
 }
 
-// A blank picture is another scene, and has nobody.
+// A blank picture starts a new scene, without people.
 func TestMasksStartAnewAtCuts(t *testing.T) {
 	finder, err := person.NewFinder(landscape)
 	if err != nil {
