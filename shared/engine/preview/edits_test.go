@@ -197,6 +197,14 @@ func TestAmountsScaleChanges(t *testing.T) {
 	}
 }
 
+// A prompt of quotations must not keep the program busy.
+func TestPromptHasFewTexts(t *testing.T) {
+	read := look.Read("write "+strings.Repeat(`"WWWWWWWWWW" `, 285), nil)
+	if len(read.Edits) > 4 || len(read.Ignored) == 0 {
+		t.Errorf("%d texts, ignored %q", len(read.Edits), read.Ignored)
+	}
+}
+
 func TestImpossibleEditsAreRejected(t *testing.T) {
 	spec := small(t, "slow motion 8x")
 	spec.Duration = time.Minute

@@ -81,11 +81,27 @@ func (asked *request) order(prompt string, instruction []part) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
+		if o.edit.name == Title && titles(asked.edits) == maxTitles {
+			p.class, p.means = content, meaning{}
+			continue
+		}
 		known, again := Find(asked.edits, o.edit.name)
 		if again && o.edit.name == Title && known.args.text != "" && o.edit.args.text != "" || !again {
 			asked.edits = append(asked.edits, found[n].edit)
 		}
 	}
+}
+
+// maxTitles limits the texts of a prompt.
+const maxTitles = 4
+
+func titles(edits []Edit) (n int) {
+	for _, e := range edits {
+		if e.name == Title {
+			n++
+		}
+	}
+	return n
 }
 
 // ordered is an edit while its arguments are collected.

@@ -4,6 +4,8 @@ package title
 import (
 	"image"
 	"image/color"
+	"image/draw"
+	"math"
 	"strings"
 	"sync"
 	"unicode"
@@ -58,25 +60,36 @@ func Draw(text, name string, size catalog.Size) (image.Image, error) {
 			continue
 		}
 		outline := max(1, int(pixels/16))
-		picture := image.NewRGBA(image.Rect(0, 0, width+2*outline, height*len(lines)+2*outline))
+		letters := image.NewAlpha(image.Rect(0, 0, width+2*outline, height*len(lines)+2*outline))
 		for i, line := range lines {
 			left := (width-font.MeasureString(face, line).Ceil())/2 + outline
 			base := i*height + face.Metrics().Ascent.Ceil() + outline
-			write := func(c color.Color, x, y int) {
-				d := font.Drawer{Dst: picture, Src: image.NewUniform(c), Face: face, Dot: fixed.P(left+x, base+y)}
-				d.DrawString(line)
-			}
-			for y := -outline; y <= outline; y++ {
-				for x := -outline; x <= outline; x++ {
-					if x*x+y*y <= outline*outline {
-						write(color.Black, x, y)
-					}
-				}
-			}
-			write(named(name), 0, 0)
+			d := font.Drawer{Dst: letters, Src: image.Opaque, Face: face, Dot: fixed.P(left, base)}
+			d.DrawString(line)
 		}
+		picture := image.NewRGBA(letters.Rect)
+		draw.DrawMask(picture, picture.Rect, image.Black, image.Point{}, grown(letters, outline), image.Point{}, draw.Over)
+		draw.DrawMask(picture, picture.Rect, image.NewUniform(named(name)), image.Point{}, letters, image.Point{}, draw.Over)
 		return picture, face.Close()
 	}
+}
+
+// grown returns a mask that is larger by a radius in pixels. It copies the mask to the points of two
+// circles, which leave no gap between letters of this weight.
+func grown(mask *image.Alpha, radius int) *image.Alpha {
+	large := image.NewAlpha(mask.Rect)
+	copy(large.Pix, mask.Pix)
+	for _, r := range []float64{float64(radius), float64(radius) / 2} {
+		for turn := range 24 {
+			sin, cos := math.Sincos(float64(turn) * math.Pi / 12)
+			shift := int(math.Round(r*sin))*mask.Stride + int(math.Round(r*cos))
+			from, to := max(0, -shift), min(len(mask.Pix), len(mask.Pix)-shift)
+			for i := from; i < to; i++ {
+				large.Pix[i+shift] = max(large.Pix[i+shift], mask.Pix[i])
+			}
+		}
+	}
+	return large
 }
 
 // wrap divides words into lines and returns the width of the widest, in pixels.
