@@ -15,10 +15,11 @@ here=$(dpkg --print-architecture)
 architecture=${2:-$here}
 export DEBIAN_FRONTEND=noninteractive
 
-filters=aformat,alphaextract,alphamerge,anull,apad,aresample,asetpts,atrim,avgblur,bilateral,blend,bwdif,color,crop
-filters=$filters,displace,extractplanes,format,fps,gblur,hflip,hstack,loop,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge
-filters=$filters,median,mergeplanes,null,overlay,pad,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar
-filters=$filters,sidedata,split,tonemap,tpad,transpose,trim,vflip,vstack,zscale
+filters=afade,afftdn,aformat,alimiter,alphaextract,alphamerge,anull,apad,aresample,areverse,asetpts,atempo,atrim,avgblur
+filters=$filters,bilateral,blend,bwdif,color,crop,deflicker,deshake,displace,drawbox,extractplanes,fade,format,fps,gblur,hflip
+filters=$filters,hqdn3d,hstack,loop,loudnorm,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge,median,mergeplanes,minterpolate,negate,null
+filters=$filters,nullsink,overlay,pad,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar,sidedata,split
+filters=$filters,tonemap,tpad,transpose,trim,vflip,volume,vstack,zscale
 demuxers=mov,matroska,avi,mpegts,ogg,flv,gif,rawvideo,image2,image2pipe,image_png_pipe,image_jpeg_pipe,image_webp_pipe
 demuxers=$demuxers,image_bmp_pipe,image_tiff_pipe
 muxers=mp4,mov,rawvideo,image2,image2pipe,null
