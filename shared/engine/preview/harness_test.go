@@ -126,6 +126,13 @@ func edits(t testing.TB, specs ...engine.Spec) [][]picture {
 
 func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	t.Helper()
+	decoded, _ := playedOf(t, size, false, paths...)
+	return decoded
+}
+
+// playedOf also returns the last file's sound, if wanted.
+func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (decoded [][]picture, samples []byte) {
+	t.Helper()
 	folder := t.TempDir()
 	args := []string{"-v", "error"}
 	for _, path := range paths {
@@ -136,10 +143,20 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 			"-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic",
 			"-f", "rawvideo", "-pix_fmt", "rgb24", filepath.Join(folder, itoa(i)))
 	}
+	heard := filepath.Join(folder, "sound")
+	if sound {
+		args = append(args, "-map", itoa(len(paths)-1)+":a", "-ac", "1", "-ar", itoa(rate), "-f", "s16le", heard)
+	}
 	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
 		t.Fatalf("decode: %v\n%s", err, out)
 	}
-	decoded := make([][]picture, len(paths))
+	if sound {
+		var err error
+		if samples, err = os.ReadFile(heard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoded = make([][]picture, len(paths))
 	for i := range paths {
 		content, err := os.ReadFile(filepath.Join(folder, itoa(i)))
 		if err != nil {
@@ -147,7 +164,7 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 		}
 		decoded[i] = pictures(t, size, content)
 	}
-	return decoded
+	return decoded, samples
 }
 
 // untouched decodes the input at the result's size and frame rate, and returns as many frames.

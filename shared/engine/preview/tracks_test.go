@@ -332,13 +332,18 @@ func tones(t *testing.T, path string, parts int) []float64 {
 	if parts == 0 {
 		return nil
 	}
-	const rate = 8000
 	out, err := exec.CommandContext(
 		t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", itoa(rate), "-f", "s16le", "-",
 	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tonesIn(out, parts)
+}
+
+const rate = 8000 // of the examined sound, in samples per second
+
+func tonesIn(out []byte, parts int) []float64 {
 	sample := func(i int) int16 { return int16(binary.LittleEndian.Uint16(out[2*i:])) }
 	var heard []float64
 	part := len(out) / 2 / parts
