@@ -22,6 +22,8 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/messages/count_tokens", function: "inference"},
 			{path: "/v1/embeddings", function: "inference"},
 			{path: "/v1/rerank", function: "inference"},
+			{path: "/v2/rerank", function: "inference"},
+			{path: "/rerank", function: "inference"},
 			{path: "/v1/score", function: "inference"},
 			{path: "/v1/models", function: "inference"},
 			{path: "/v1/models/{id}", function: "inference"},

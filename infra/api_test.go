@@ -100,6 +100,8 @@ var ways = map[string]way{
 	"inference ANY /v1/messages/count_tokens":     {"STREAM", 900000},
 	"inference ANY /v1/embeddings":                {"STREAM", 900000},
 	"inference ANY /v1/rerank":                    {"STREAM", 900000},
+	"inference ANY /v2/rerank":                    {"STREAM", 900000},
+	"inference ANY /rerank":                       {"STREAM", 900000},
 	"inference ANY /v1/score":                     {"STREAM", 900000},
 }
 

@@ -6,12 +6,14 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tidwall/gjson"
 
 	"cutroom/shared/client"
 	"cutroom/shared/domain/catalog"
@@ -57,14 +59,37 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull drops null arguments, because version 1.8.0 of the SDK may panic on them.
+// withoutNull drops null arguments, because many agents send null for optional ones, and version
+// 1.8.0 of the SDK may panic if there are no others.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
-		if called, ok := request.(*mcp.CallToolRequest); ok && string(called.Params.Arguments) == "null" {
-			called.Params.Arguments = nil
+		if called, ok := request.(*mcp.CallToolRequest); ok && bytes.Contains(called.Params.Arguments, []byte("null")) {
+			called.Params.Arguments = argumentsWithoutNull(called.Params.Arguments)
 		}
 		return next(ctx, method, request)
 	}
+}
+
+func argumentsWithoutNull(arguments []byte) []byte {
+	object := gjson.ParseBytes(arguments)
+	switch {
+	case object.Type == gjson.Null:
+		return nil
+	case !object.IsObject():
+		return arguments
+	}
+	kept := []byte{'{'}
+	object.ForEach(func(name, value gjson.Result) bool {
+		if value.Type == gjson.Null {
+			return true
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(append(append(kept, name.Raw...), ':'), value.Raw...)
+		return true
+	})
+	return append(kept, '}')
 }
 
 type tools struct {

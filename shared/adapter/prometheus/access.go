@@ -24,7 +24,7 @@ func readable(key string, failed func(context.Context), next http.Handler) http.
 			if ok && failed != nil {
 				failed(r.Context())
 			}
-			gateway.NotFound(w)
+			gateway.NotFound(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -136,6 +136,8 @@ func Gateway(model string) []Call {
 		{"POST /v1/messages/count_tokens", "/v1/messages/count_tokens", "{}", jsonType, invalid},
 		{"POST /v1/embeddings", "/v1/embeddings", "{}", jsonType, invalid},
 		{"POST /v1/rerank", "/v1/rerank", "{}", jsonType, invalid},
+		{"POST /v2/rerank", "/v2/rerank", "{}", jsonType, invalid},
+		{"POST /rerank", "/rerank", "{}", jsonType, invalid},
 		{"POST /v1/score", "/v1/score", "{}", jsonType, invalid},
 		{"GET /v1/models", "/v1/models", "", "", all},
 		{"GET /v1/models/{id}", "/v1/models/" + model, "", "", one},

@@ -47,9 +47,9 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 			if a.status >= 400 {
 				checkDialectError(t, call.Path, a)
 			}
-			// Messages is the only dialect that also accepts the credential in another header.
+			// Anthropic's libraries send the credential in this header.
 			want := http.StatusUnauthorized
-			if strings.HasPrefix(call.Path, "/v1/messages") {
+			if strings.HasPrefix(call.Path, "/v1/messages") || strings.HasPrefix(call.Path, "/v1/models") {
 				want = c.want
 			}
 			a = w.do(w.request(t.Context(), method, call.Path, "", strings.NewReader(call.Body),

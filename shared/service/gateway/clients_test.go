@@ -176,3 +176,41 @@ func TestUpstreamsAreAskedForUncompressedResponses(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+func TestRerankHasTheAliasesOfOtherServers(t *testing.T) {
+	u := newUpstream(t, always(200, `{"results":[{"index":0,"relevance_score":0.5}]}`))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: nativeRow})
+	for i, path := range []string{"/v1/rerank", "/v2/rerank", "/rerank"} {
+		a := w.post(path, `{"model":"small","query":"q","documents":["a"]}`)
+		if a.status != 200 || !strings.Contains(a.body, `"relevance_score":0.5`) || u.seen()[i].path != "/v1/rerank" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// Anthropic's libraries send their version and key with every call, and read only their error format.
+func TestAnthropicsClientsAreRecognized(t *testing.T) {
+	w := newWorld(t, setup{})
+	call := func(method, path string, fields ...string) answer {
+		return w.do(w.request(t.Context(), method, path, "", nil, fields...))
+	}
+	for _, c := range []struct {
+		method, path, field string
+		status              int
+		theirs              bool
+	}{
+		{"GET", "/v1/models", "X-Api-Key: " + studio, 200, false},
+		{"GET", "/v1/models/small", "X-Api-Key: " + studio, 200, false},
+		{"GET", "/v1/models", "X-Api-Key: ck_wrong", 401, false},
+		{"GET", "/v1/models", "Anthropic-Version: 2023-06-01", 401, true},
+		{"GET", "/v1/skills", "Anthropic-Version: 2023-06-01", 404, true},
+		{"GET", "/v1/skills", "X-Api-Key: " + studio, 404, false},
+		{"POST", "/v1/messages/batches", "X-Api-Key: " + studio, 404, true},
+		{"GET", "/v1/usage", "X-Api-Key: " + studio, 401, false},
+	} {
+		a := call(c.method, c.path, c.field)
+		if a.status != c.status || strings.HasPrefix(a.body, `{"type":"error"`) != c.theirs {
+			t.Errorf("%s %s with %.20s: %d %s", c.method, c.path, c.field, a.status, a.body)
+		}
+	}
+}

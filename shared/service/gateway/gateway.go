@@ -150,7 +150,7 @@ func New(c Config, groups ...Group) *Gateway {
 			return nil
 		})
 	}
-	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { NotFound(w) })
+	g.mux.HandleFunc("/", NotFound)
 	return g
 }
 
@@ -162,6 +162,10 @@ func Models(g *Gateway) {
 		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
 	} {
 		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
+	}
+	// Cohere's clients use these paths.
+	for _, path := range []string{"/v2/rerank", "/rerank"} {
+		g.route(path, http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Rerank)))
 	}
 	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.inTurn(g.listModels)))
 	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
@@ -197,7 +201,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// The mux would redirect an unclean path, but this service has only clean ones.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
-		NotFound(w)
+		NotFound(w, r)
 		return
 	}
 	g.mux.ServeHTTP(w, r)
@@ -247,9 +251,9 @@ func wrongMethod(header http.Header, r *http.Request) *apierror.Error {
 	return e
 }
 
-func NotFound(w http.ResponseWriter) {
+func NotFound(w http.ResponseWriter, r *http.Request) {
 	e := &apierror.Error{Status: http.StatusNotFound, Type: apierror.InvalidRequest, Message: "This path does not exist."}
-	writeJSON(w, e.Status, e.JSON())
+	writeJSON(w, e.Status, errorJSON(r, e))
 }
 
 // authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the routes
@@ -259,7 +263,7 @@ func (g *Gateway) authenticated(
 ) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))
-		if !ok && isMessages(r) {
+		if !ok && (isMessages(r) || r.URL.Path == "/v1/models" || strings.HasPrefix(r.URL.Path, "/v1/models/")) {
 			secret = strings.TrimSpace(r.Header.Get("X-Api-Key"))
 			ok = secret != ""
 		}

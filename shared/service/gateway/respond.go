@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/credential"
@@ -57,10 +58,10 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request uses the Messages dialect, which has its own error format
-// and key header.
+// isMessages reports whether a client of the Messages dialect sent the request. The dialect has its
+// own error format and key header.
 func isMessages(r *http.Request) bool {
-	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
+	return r.URL.Path == "/v1/messages" || strings.HasPrefix(r.URL.Path, "/v1/messages/") || r.Header.Get("Anthropic-Version") != ""
 }
 
 // challenge says which credential is required and whether the given one is invalid (RFC 6750,
