@@ -25,7 +25,7 @@ func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *htt
 	t.Helper()
 	row := &catalog.Inference{
 		ID: "small", Routes: []catalog.Route{route}, ContextLength: 100, MaxOutputLength: 50, MaxTokensField: "max_tokens",
-		MaxChoices: 2, MaxPrompts: 2, AnyField: true, StreamOptions: true,
+		MaxChoices: 2, MaxPrompts: 2, MaxEvent: catalog.DefaultMaxEvent, AnyField: true, StreamOptions: true,
 	}
 	text := `{"model":"small","messages":[{"role":"user","content":"hi"}],"prompt":"hi"` + stream + `}`
 	request, problem := request.Parse(route, []byte(text),

@@ -39,7 +39,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		return c.notStreamed(answer, secret)
 	}
 	reader := eventReaders.Get().(*eventReader)
-	reader.reset(answer.Body, c.serving.Model.MaxEvent)
+	reader.reset(answer.Body, c.request.Model.MaxEvent)
 	memory := c.reservation()
 	defer memory.releaseAll()
 	reader.reserve = func(size int) error {

@@ -553,7 +553,7 @@ func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	}
 	header := http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"cutroom"}, "Authorization": {"Bearer sk-upstream"},
-		"Content-Length": {fmt.Sprint(len(got.body))},
+		"Content-Length": {fmt.Sprint(len(got.body))}, "Accept-Encoding": {"identity"},
 	}
 	if fmt.Sprint(got.header) != fmt.Sprint(header) || got.path != "/v1/chat/completions" || got.method != "POST" {
 		t.Errorf("got %s %s %v", got.method, got.path, got.header)
