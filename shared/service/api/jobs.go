@@ -84,30 +84,35 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		}
 		order.seed = &seed
 	}
-	var read understanding.Result // has no edits for other engines
-	if s.Engine.isPreview() {
-		read = understanding.Of(understanding.Request{
-			Kind: m.Kind, Prompt: order.request.Prompt, Reference: order.request.Inputs[catalog.ReferenceField].Blob != "",
-		})
-	}
-	if m.Price != nil {
-		order.request.Price = m.Price.At(order.request.Option(catalog.ResolutionField))
-		order.request.Length = lengthOf(m, in.clip)
-		if len(read.Edits) > 0 && in.clip > 0 {
-			order.request.Length, order.request.Clip = read.Length(in.clip), in.clip
-		}
-	}
-	if order.request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
-		plan := read.Planned(m.Plan(
-			order.request.Option(catalog.ResolutionField), order.request.Option("orientation"), in.size, in.rate,
-		))
-		order.request.Planned = &plan
-	}
 	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}
 	return s.submitOnce(w, r, c, asked, accepted, in)
+}
+
+// plan adds the price, and the size and the length that the prompt gives the result. It is called
+// only for new jobs, because reading a prompt takes milliseconds.
+func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
+	var read understanding.Result // has no edits for other engines
+	if s.Engine.isPreview() {
+		read = understanding.Of(understanding.Request{
+			Kind: m.Kind, Prompt: request.Prompt, Reference: request.Inputs[catalog.ReferenceField].Blob != "",
+		})
+	}
+	if m.Price != nil {
+		request.Price = m.Price.At(request.Option(catalog.ResolutionField))
+		request.Length = lengthOf(m, in.clip)
+		if len(read.Edits) > 0 && in.clip > 0 {
+			request.Length, request.Clip = read.Length(in.clip), in.clip
+		}
+	}
+	if request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
+		plan := read.Planned(m.Plan(
+			request.Option(catalog.ResolutionField), request.Option("orientation"), in.size, in.rate,
+		))
+		request.Planned = &plan
+	}
 }
 
 // submitOnce returns the job created for this request, or for an earlier one with the same
@@ -125,6 +130,7 @@ func (s *service) submitOnce(
 			if in.full != nil {
 				return nil, in.full
 			}
+			s.plan(c.model, &accepted.Request, in)
 			if err := s.estimate(ctx, c.model, &accepted, in.clip); err != nil {
 				return nil, err
 			}

@@ -3,19 +3,26 @@ package look
 import (
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 )
+
+// closings maps opening quotation marks to the marks that may close them.
+var closings = sync.OnceValue(func() map[rune]string {
+	return map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}
+})
+
+// maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
+const maxQuotation = 1000
 
 // quotedAt returns the quotation that begins before a token, and its end in bytes, or 0.
 func quotedAt(prompt string, t token) (text string, end int) {
-	before := []rune(prompt[:t.from])
-	if len(before) == 0 {
-		return "", 0
-	}
-	closing, ok := map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}[before[len(before)-1]]
+	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
+	closing, ok := closings()[before]
 	if !ok {
 		return "", 0
 	}
-	length := strings.IndexAny(prompt[t.from:], closing)
+	length := strings.IndexAny(prompt[t.from:min(len(prompt), t.from+maxQuotation)], closing)
 	if length <= 0 {
 		return "", 0
 	}
