@@ -1,11 +1,9 @@
 package preview_test
 
 import (
-	"image"
 	"math"
 	"strconv"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
@@ -22,17 +20,6 @@ func difference(a, b []picture) float64 {
 	for i := range min(len(a), len(b)) {
 		for j, v := range a[i].pixels {
 			sum += math.Abs(float64(v) - float64(b[i].pixels[j]))
-			count++
-		}
-	}
-	return sum / float64(count)
-}
-
-func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64 {
-	sum, count := 0.0, 0
-	for y := part.Min.Y; y < part.Max.Y; y++ {
-		for i := 3 * (y*size.Width + part.Min.X); i < 3*(y*size.Width+part.Max.X); i++ {
-			sum += math.Abs(float64(a.pixels[i]) - float64(b.pixels[i]))
 			count++
 		}
 	}
