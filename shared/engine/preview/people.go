@@ -230,7 +230,7 @@ func (a *areas) drawFace(f person.Face, strength float64) {
 	for y := max(0, top); y < min(bottom, a.size.Height); y++ {
 		for x := max(0, left); x < min(right, a.size.Width); x++ {
 			u, v := ((float64(x)+0.5)/width-f.X)/f.Size, ((float64(y)+0.5)/width-f.Y)/f.Size
-			inside := min(max((1-math.Hypot(u/0.62, (v-0.04)/0.72))/0.4, 0), 1)
+			inside := min(max((1-math.Hypot(u/0.66, (v-0.06)/0.84))/0.35, 0), 1)
 			pixel := &a.frame[3*(y*a.size.Width+x)+1]
 			*pixel = max(*pixel, uint8(255*strength*inside*inside*(3-2*inside)))
 		}
@@ -250,7 +250,7 @@ func (e *edit) paints() bool {
 
 func erasesFaces(asked look.Look) bool {
 	return slices.ContainsFunc(asked.Names, func(name string) bool {
-		return slices.Contains([]string{"watercolor", "oil painting", "impressionist", "low poly", "underwater"}, name)
+		return slices.Contains([]string{"watercolor", "oil painting", "impressionist", "underwater"}, name)
 	})
 }
 
@@ -274,7 +274,7 @@ func (e *edit) paint(ctx context.Context, link string, asked look.Look) (string,
 	}
 	const (
 		reach   = 0.03
-		strokes = 0.45 // the fraction of the strokes that stays in faces
+		strokes = 0.3 // the fraction of the strokes that stays in faces
 	)
 	link = e.colors(link)
 	plain, rest := e.split(link)

@@ -124,7 +124,7 @@ func TestPicturesWithoutPersonKeepTheirBackground(t *testing.T) {
 // Eyes and mouth survive looks that paint over small details.
 func TestFacesSurvivePainting(t *testing.T) {
 	eyes := image.Rect(185, 70, 265, 135)
-	for _, prompt := range []string{"watercolor", "oil painting", "impressionist", "low poly", "underwater"} {
+	for _, prompt := range []string{"watercolor", "oil painting", "impressionist", "underwater"} {
 		spec := portrait(t, prompt)
 		spec.Duration = 100 * time.Millisecond
 		kept := details(untouched(t, spec)[0].part(eyes), frames(t, run(t, spec), spec.Size)[0].part(eyes))
