@@ -57,7 +57,10 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		Width: 2 * found.size.Width, Height: 2 * found.size.Height,
 	}, fps: e.fps}
 	link := small.colors(read(&small))
-	s := &scanner{people: found, size: small.size, step: found.every, frame: make([]byte, 3*small.size.Width*small.size.Height)}
+	s := &scanner{
+		people: found, size: small.size, step: found.every, frame: make([]byte, 3*small.size.Width*small.size.Height),
+		begin: func() error { return e.drawing.Acquire(ctx, 1) }, end: func() { e.drawing.Release(1) },
+	}
 	if masked {
 		var err error
 		if found.masks, err = os.Create(filepath.Join(e.folder, "masks.gray")); err != nil {
@@ -107,6 +110,9 @@ type scanner struct {
 	frames  int
 	written func()
 	err     error
+	// begin and end enclose the work on a frame, which takes a processor.
+	begin func() error
+	end   func()
 }
 
 func (s *scanner) Write(p []byte) (int, error) {
@@ -124,6 +130,10 @@ func (s *scanner) Write(p []byte) (int, error) {
 }
 
 func (s *scanner) next() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
 	if s.frames%s.people.every == 0 && !(s.once && s.people.seen()) {
 		faces, err := person.Faces(s.frame, s.size)
 		if err != nil {
@@ -299,13 +309,13 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	if !e.needsMasks() || e.people == nil {
 		return link, "", nil
 	}
-	new, replaced := look.FindGround(e.asked.Edits)
+	wanted, replaced := look.FindGround(e.asked.Edits)
 	edge := "clip((val-48)*255/160,0,255)"
 	if replaced { // without a fringe of the old background
 		edge = "clip((val-96)*255/128,0,255)"
 	}
 	mask := e.area("r", ",lut=c0="+levels(edge))
-	if replaced && new.Removed() && new.Color("") == "" && e.fps == 0 {
+	if replaced && wanted.Removed() && wanted.Color("") == "" && e.fps == 0 {
 		return link, mask, nil
 	}
 	figure, ground := e.split(link)
@@ -316,7 +326,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	}
 	e.luma = planar
 	if replaced {
-		ground, err = e.ground(ctx, ground, new)
+		ground, err = e.ground(ctx, ground, wanted)
 	} else {
 		ground, mask, err = e.backdrop(ctx, ground, mask)
 	}
@@ -356,21 +366,21 @@ func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest strin
 }
 
 // ground returns the link of the new background. link is the old one.
-func (e *edit) ground(ctx context.Context, link string, new look.Edit) (string, error) {
+func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (string, error) {
 	plain := func(name string) string {
 		link = e.colors(link)
 		return e.filter(fmt.Sprintf("drawbox=c=%s:t=fill,format=gbrp", name), link)
 	}
 	switch {
-	case new.Color("") == "green": // as in studios
+	case wanted.Color("") == "green": // as in studios
 		return plain("0x00b140"), nil
-	case new.Color("") != "":
-		return plain(new.Color("")), nil
-	case new.Removed():
+	case wanted.Color("") != "":
+		return plain(wanted.Color("")), nil
+	case wanted.Removed():
 		return plain("white"), nil
 	}
 	e.chains = append(e.chains, link+"nullsink")
-	if new.Scene() == "" {
+	if wanted.Scene() == "" {
 		shape := float64(e.size.Width) / float64(e.size.Height)
 		pixels, err := e.reference(ctx, e.size, fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)',", shape))
 		if err != nil {
@@ -383,7 +393,7 @@ func (e *edit) ground(ctx context.Context, link string, new look.Edit) (string, 
 	size := paintedSize(e.size)
 	frame := make([]byte, 3*size.Width*size.Height)
 	// The time of day is the first one that is named.
-	if err := scene.Choose(new.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
+	if err := scene.Choose(wanted.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
 		return "", err
 	}
 	rows := image.NewNRGBA(image.Rect(0, 0, size.Width, size.Height))
@@ -394,5 +404,5 @@ func (e *edit) ground(ctx context.Context, link string, new look.Edit) (string, 
 	if err != nil {
 		return "", err
 	}
-	return e.draw(ctx, e.filter(e.full(), drawn), look.Scenery(new.Scene(), e.spec.Seed))
+	return e.draw(ctx, e.filter(e.full(), drawn), look.Scenery(wanted.Scene(), e.spec.Seed))
 }

@@ -98,17 +98,20 @@ func hasPerson(instruction []part) bool {
 
 func isPersonWord(p part) bool { return in("persons", p.first.text) }
 
+// isOther reports whether a part is neither about a person nor a filler.
+func isOther(p part) bool { return p.class != filler && !isPersonWord(p) }
+
 // excepts reports whether an instruction ends like "everything but the person".
 func excepts(instruction []part) bool {
 	at := slices.IndexFunc(instruction, func(p part) bool { return p.first.text == "but" })
 	return at > 0 && hasPerson(instruction[at:]) &&
-		!slices.ContainsFunc(instruction[at+1:], func(p part) bool { return p.class != filler && !isPersonWord(p) })
+		!slices.ContainsFunc(instruction[at+1:], isOther)
 }
 
 // isColored reports whether an instruction is like "the person in color".
 func isColored(instruction []part) bool {
 	return hasPerson(instruction) && instruction[len(instruction)-1].first.text == "color" &&
-		!slices.ContainsFunc(instruction, func(p part) bool { return p.class != filler && !isPersonWord(p) })
+		!slices.ContainsFunc(instruction, isOther)
 }
 
 // isPerson reports whether an instruction is only about the person: "anime only on the person",
