@@ -28,6 +28,8 @@ const (
 	Conflict Code = "conflict"
 	// TooLarge means that a transport limit was exceeded.
 	TooLarge Code = "too_large"
+	// UnsupportedCoding means that the request's body is compressed in an unsupported way.
+	UnsupportedCoding Code = "unsupported_coding"
 	// Limited means that the account has exceeded a limit of its tier, or that the service is
 	// overloaded. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"

@@ -37,6 +37,8 @@ func statusOf(code fault.Code) int {
 		return http.StatusConflict
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case fault.UnsupportedCoding:
+		return http.StatusUnsupportedMediaType
 	case fault.Limited, fault.Exhausted:
 		return http.StatusTooManyRequests
 	case fault.StorageFull:
@@ -77,6 +79,9 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		if status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", challenge)
+		}
+		if refusal.Code == fault.UnsupportedCoding {
+			w.Header().Set("Accept-Encoding", httpserver.AcceptedCodings)
 		}
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))

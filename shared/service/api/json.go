@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/boundedjson"
+	"cutroom/shared/platform/httpserver"
 )
 
 const maxJSON = 256 << 10
@@ -25,11 +26,15 @@ const maxJSONValues = 10_000
 type jsonObject map[string]json.RawMessage
 
 // readJSON reads a JSON object, regardless of the content type. It returns nil if the body is
-// absent, blank or null. Errors: problems for any other body; fault.TooLarge.
+// absent, blank or null. Errors: problems for any other body; fault.TooLarge;
+// fault.UnsupportedCoding.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
 		return nil, tooLarge
+	}
+	if _, ok := httpserver.Decompress(r, maxJSON); !ok {
+		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
 	}
 	text, err := io.ReadAll(&body{source: r.Body, left: maxJSON, tooLarge: tooLarge})
 	if err != nil {

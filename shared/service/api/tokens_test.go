@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -142,5 +144,31 @@ func TestTokenBodyIsLimited(t *testing.T) {
 	a := w.request(http.MethodPost, "/v1/client/tokens", studio, struct{ *strings.Reader }{strings.NewReader(long)})
 	if a.status != 413 {
 		t.Errorf("in chunks: %d %s", a.status, a.body)
+	}
+}
+
+func TestCompressedJSONIsRead(t *testing.T) {
+	w := newWorld(t, setup{})
+	zipped := func(text string) string {
+		var b strings.Builder
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.String()
+	}
+	for _, c := range []struct {
+		coding, body string
+		status       int
+	}{
+		{"gzip", zipped(`{"expiresIn": 90}`), 200},
+		{"gzip", zipped(`{"expiresIn": "x"}`), 422},
+		{"gzip", `{"expiresIn": 90}`, 422},
+		{"gzip", zipped(`{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`), 413},
+		{"zstd", "x", 415},
+	} {
+		a := w.request(http.MethodPost, "/v1/client/tokens", studio, strings.NewReader(c.body), "Content-Encoding: "+c.coding)
+		if accepted := a.header.Get("Accept-Encoding"); a.status != c.status || (accepted == "gzip") != (c.status == 415) {
+			t.Errorf("%s %.30q: %d %s %q, want %d", c.coding, c.body, a.status, a.body, accepted, c.status)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 )
 
@@ -33,10 +34,20 @@ func putRequestBuffer(buffer *[]byte) {
 // readBody reads a request of at most MaxBody bytes into body, which grows as needed. It acquires
 // memory beyond freeBody as bytes arrive.
 func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
-	declared := r.ContentLength
-	if declared > MaxBody {
+	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
+	compressed, apiErr := decompress(r)
+	if apiErr != nil {
+		return nil, apiErr
+	}
+	if compressed {
+		if apiErr := memory.acquire(r.Context(), httpserver.DecoderMemory); apiErr != nil {
+			return nil, apiErr
+		}
+		defer memory.release(httpserver.DecoderMemory)
+	}
+	declared := r.ContentLength
 	// The extra byte detects EOF. Only after EOF does the server notice a disconnect.
 	size := int64(512)
 	if declared >= size {
@@ -69,6 +80,17 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 		}
 		size = min(size, MaxBody+1)
 	}
+}
+
+func decompress(r *http.Request) (compressed bool, apiErr *apierror.Error) {
+	compressed, ok := httpserver.Decompress(r, MaxBody)
+	if !ok {
+		return false, &apierror.Error{
+			Status: http.StatusUnsupportedMediaType, Type: apierror.InvalidRequest,
+			Message: "The Content-Encoding of the body is not supported. Use gzip or none.",
+		}
+	}
+	return compressed, nil
 }
 
 // grow copies body to a larger buffer. Both buffers count as memory in use until the copy is done.

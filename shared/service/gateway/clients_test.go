@@ -1,12 +1,16 @@
 package gateway_test
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway"
 )
 
 // Codex adds such members to each item if it takes the gateway for OpenAI's service.
@@ -212,5 +216,51 @@ func TestAnthropicsClientsAreRecognized(t *testing.T) {
 		if a.status != c.status || strings.HasPrefix(a.body, `{"type":"error"`) != c.theirs {
 			t.Errorf("%s %s with %.20s: %d %s", c.method, c.path, c.field, a.status, a.body)
 		}
+	}
+}
+
+func zipped(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, text)
+	z.Close()
+	return b.String()
+}
+
+func TestCompressedRequestsAreRead(t *testing.T) {
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, batches: true})
+	long := strings.Replace(plain, "one", strings.Repeat("one ", 20_000), 1)
+	for _, c := range []struct {
+		name, path, coding, body string
+		status                   int
+	}{
+		{"gzip", "/v1/chat/completions", "gzip", zipped(long), 200},
+		{"two members", "/v1/chat/completions", "x-gzip", zipped(long[:9]) + zipped(long[9:]), 200},
+		{"none", "/v1/chat/completions", "identity", long, 200},
+		{"translated", "/v1/messages", "GZIP", zipped(`{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`), 200},
+		{"batches", "/v1/batches", "gzip", zipped(`{"input_file_id":"file_1","endpoint":"/v1/chat/completions","completion_window":"24h"}`), 400},
+		{"zstd", "/v1/chat/completions", "zstd", "x", 415},
+		{"two codings", "/v1/chat/completions", "gzip, gzip", zipped(zipped(plain)), 415},
+		{"a batch in brotli", "/v1/batches", "br", "x", 415},
+		{"not gzip", "/v1/chat/completions", "gzip", plain, 400},
+		{"truncated", "/v1/chat/completions", "gzip", zipped(long)[:50], 400},
+		{"more behind it", "/v1/chat/completions", "gzip", zipped(plain) + "x", 400},
+		{"nothing", "/v1/chat/completions", "gzip", "", 400},
+		{"a bomb", "/v1/chat/completions", "gzip", string(bomb()), 413},
+		{"many empty members", "/v1/chat/completions", "gzip", strings.Repeat(zipped(""), 34<<20/len(zipped(""))), 413},
+	} {
+		a := w.post(c.path, c.body, "Content-Encoding: "+c.coding)
+		accepted := a.header.Get("Accept-Encoding")
+		if a.err != nil || a.status != c.status || (accepted == "gzip") != (c.status == 415) ||
+			c.name == "batches" && !strings.Contains(a.body, "file_1") {
+			t.Errorf("%s: %d %q %.300s %v", c.name, a.status, accepted, a.body, a.err)
+		}
+	}
+	if got := u.seen()[0]; got.body != strings.Replace(long, "small", "weights", 1) || got.header.Get("Content-Encoding") != "" {
+		t.Errorf("the server got %d bytes, %v", len(got.body), got.header)
+	}
+	if !w.gateway.HoldBody("studio", gateway.DefaultBodyMemory/2) {
+		t.Error("memory is still reserved")
 	}
 }

@@ -45,6 +45,9 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// Clients that honor this header would otherwise retry within seconds.
 		w.Header().Set("X-Should-Retry", "false")
 	}
+	if apiErr.Status == http.StatusUnsupportedMediaType {
+		w.Header().Set("Accept-Encoding", httpserver.AcceptedCodings)
+	}
 	if apiErr.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r))
 	}
