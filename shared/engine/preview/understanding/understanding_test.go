@@ -83,6 +83,23 @@ var answers = []answer{
 	{edit, "اسے واٹر کلر بنا دیں", "watercolor", "", ""},
 	{edit, "mach es zu einem Ölgemälde", "oil painting", "", ""},
 	{edit, "水彩画風にして", "watercolor", "", ""},
+	// The background and the person are edited apart.
+	{edit, "blur everything but the person", "blur (background)", "", ""},
+	{edit, "black and white background with the person in color", "grayscale (background)", "", ""},
+	{edit, "anime background and make the person watercolor", "anime (background); watercolor (person)", "", ""},
+	{edit, "remove the background and make it white", "white background", "", ""},
+	{edit, "change the background to a city at night", "background: city, night", "", ""},
+	{edit, "remove the people in the background", "", "remove the people in the background", unfollowed},
+	{edit, "remove the background music", "", "remove the background music", unfollowed},
+	{edit, "add a castle in the background", "", "add a castle in the background", unfollowed},
+	{edit, "don't change the background", "", "", declined},
+	{edit, "use this image as the background", "", "background", "“background” was not done: it needs a reference image"},
+	{edit, "flouter l'arrière-plan", "blur (background)", "", ""},
+	{edit, "entferne den hintergrund", "background removed", "", ""},
+	{edit, "белый фон", "white background", "", ""},
+	{edit, "把背景换成蓝色", "blue background", "", ""},
+	{edit, "पृष्ठभूमि धुंधली करो", "blur (background)", "", ""},
+	{edit, "احذف الخلفية", "background removed", "", ""},
 	// These prompts describe a video.
 	{video, "a puppy on the beach", "bay", "puppy", scenes},
 	{video, "ocean waves at sunset, watercolor", "bay; sunset; watercolor", "", ""},
@@ -133,6 +150,15 @@ func TestReferencesAreReported(t *testing.T) {
 		got := understanding.Of(understanding.Request{Kind: c.kind, Prompt: c.prompt, Reference: true})
 		if !slices.Equal(got.Understood, c.understood) || got.ByReference != c.byReference {
 			t.Errorf("%s %q: %+v, want %q, by the reference %t", c.kind, c.prompt, got, c.understood, c.byReference)
+		}
+	}
+}
+
+func TestSessionsHaveNoEditsOfTheBackground(t *testing.T) {
+	for _, prompt := range []string{"blur the background", "remove the background", "anime only on the person"} {
+		got := understanding.Of(understanding.Request{Kind: edit, Prompt: prompt, Live: true})
+		if len(got.Understood) > 0 || !strings.Contains(got.Notice, "not a live session") {
+			t.Errorf("%q: %+v", prompt, got)
 		}
 	}
 }
