@@ -68,9 +68,16 @@ func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
 		if c.row != "" {
 			rows = strings.Replace(rows, "id: small", "id: small, reasoning_field: "+c.row, 1)
 		}
-		a := newWorld(t, setup{upstreams: []*modelServer{u}, rows: rows}).post(c.path, c.body)
+		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: rows})
+		a := w.post(c.path, c.body)
 		if a.status != 200 || !strings.Contains(u.seen()[0].body, c.want) {
 			t.Errorf("%q, %s: %d, the server got %v, want %s", c.row, c.path, a.status, u.seen(), c.want)
+		}
+		// Each edit takes memory that no limit counts.
+		many := strings.Repeat(`{"role":"assistant","reasoning":"","reasoning_content":null},{"reasoning":"x","role":"assistant"},`, 20_000)
+		a = w.chat(`{"model":"small","messages":[` + many[:len(many)-1] + `]}`)
+		if n := strings.Count(u.seen()[1].body, `"reasoning":"x"`); a.status != 200 || c.row == "reasoning_content" && (n < 10_000 || n > 19_999) {
+			t.Errorf("%q: %d, %d names are unchanged", c.row, a.status, n)
 		}
 	}
 }

@@ -8,8 +8,11 @@ import (
 // member is a member of an object. It is zero if the object has no such member.
 type member struct{ key, value span }
 
+// maxNamed limits the edits, because each takes more memory than a short message.
+const maxNamed = 10_000
+
 // nameReasoning renames or repeats the reasoning in messages so that the model servers find it. It
-// leaves a message unchanged if it has both fields.
+// leaves a message unchanged if it has both fields, and those after maxNamed edits.
 func (w *rewriting) nameReasoning(r *Request, translated bool) {
 	wanted, body := r.Model.Reasoning, r.body
 	if wanted == "" && translated {
@@ -18,7 +21,7 @@ func (w *rewriting) nameReasoning(r *Request, translated bool) {
 	if wanted == "" || body[r.prompt.start] != '[' {
 		return
 	}
-	for i := next(body, r.prompt.start+1); body[i] != ']'; i = next(body, i) {
+	for i := next(body, r.prompt.start+1); body[i] != ']' && len(w.edits) < maxNamed; i = next(body, i) {
 		end := endOf(body, i)
 		if body[i] == '{' {
 			w.nameReasoningIn(body, i, wanted)
