@@ -52,13 +52,17 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	if e.fps > 0 {
 		found.every = max(1, int(float64(e.fps)*max(searchedApart, e.spec.Duration.Seconds()/maxSearched)))
 	}
-	small := *e
-	small.graph = graph{folder: e.folder, prefix: "scan-", size: catalog.Size{
-		Width: 2 * found.size.Width, Height: 2 * found.size.Height,
-	}, fps: e.fps}
+	small, size := *e, catalog.Size{Width: 2 * found.size.Width, Height: 2 * found.size.Height}
+	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps}
+	if e.has(look.Stabilize) {
+		small.size = e.size // the measured motion is in pixels
+	}
 	link := small.colors(read(&small))
+	if small.size != size {
+		link = small.filter(fmt.Sprintf("scale=%d:%d:flags=area", size.Width, size.Height), link)
+	}
 	s := &scanner{
-		people: found, size: small.size, step: found.every, frame: make([]byte, 3*small.size.Width*small.size.Height),
+		people: found, size: size, step: found.every, frame: make([]byte, 3*size.Width*size.Height),
 		begin: func() error { return e.drawing.Acquire(ctx, 1) }, end: func() { e.drawing.Release(1) },
 	}
 	if masked {
