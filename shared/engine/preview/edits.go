@@ -178,7 +178,10 @@ func (e *edit) sound(seconds float64) string {
 	if e.frames != nil {
 		number = 1
 	}
-	source.SoundFilters = look.Filters(e.asked.Edits, look.Sound, e.clip)
+	if filters := look.Filters(e.asked.Edits, look.Sound, e.clip); filters != "" {
+		// Sound beyond the picture would be reversed first, and would fill the memory.
+		source.SoundFilters = fmt.Sprintf("apad,atrim=end=%.6f,%s", e.clip.Length, filters)
+	}
 	return source.Sound(number, seconds, "[sound]")
 }
 

@@ -111,9 +111,15 @@ func newConnection(
 
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds returns the session's billed seconds so far, rounded down.
-func (c *connection) seconds() int64 {
-	seconds := int64(time.Since(c.began) / time.Second)
+// seconds returns the session's full seconds so far.
+func (c *connection) seconds() int64 { return c.limited(time.Since(c.began)) }
+
+// billed returns the session's seconds at its end. A started second counts, because otherwise
+// sessions shorter than a second would be free.
+func (c *connection) billed() int64 { return c.limited(time.Since(c.began) + time.Second - 1) }
+
+func (c *connection) limited(length time.Duration) int64 {
+	seconds := int64(length / time.Second)
 	if most := c.most.Load(); most > 0 {
 		return min(seconds, most)
 	}
@@ -156,7 +162,7 @@ func (c *connection) serve() {
 	c.closeLive()
 	c.prompts.wait()
 	log.Info(
-		"session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped",
+		"session ended", "reason", why.reason, "seconds", c.billed(), "frames", c.edited, "dropped",
 		c.frames.lost()+c.video.lost(),
 	)
 }
@@ -182,7 +188,7 @@ func (c *connection) leave(why *ending) {
 		if why == endedByFailure {
 			_ = c.socket.send(ctx, errorMessage{"error", why.close}) // if this fails, the next write fails too
 		}
-		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
+		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.billed(), why.reason}); err != nil {
 			_ = c.socket.CloseNow()
 			return
 		}

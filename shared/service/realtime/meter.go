@@ -45,7 +45,8 @@ func (m *meter) begin(c *connection) *metered {
 func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seconds = m.report(ctx, session)
+	seconds = session.connection.billed()
+	m.report(ctx, session, seconds)
 	delete(m.open, session)
 	return seconds
 }
@@ -67,19 +68,17 @@ func (m *meter) reportAll(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for session := range m.open {
-		m.report(ctx, session)
+		m.report(ctx, session, session.connection.seconds())
 	}
 }
 
-// report reports the seconds that have not been reported yet, and returns the session's total. A
-// session counts as one request.
-func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
-	seconds = s.connection.seconds()
+// report reports the seconds that have not been reported yet. A session counts as one request.
+func (m *meter) report(ctx context.Context, s *metered, seconds int64) {
 	more := usage.Counts{
 		Requests: 1 - s.reported.Requests, SessionSeconds: seconds - s.reported.SessionSeconds,
 	}
 	if more == (usage.Counts{}) {
-		return seconds
+		return
 	}
 	more.Cost = costOf(s.connection.admission.model, more.SessionSeconds)
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
@@ -90,10 +89,9 @@ func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	})
 	if err != nil {
 		m.logger.Warn("cannot report the usage of a session", "session", s.connection.session.ID(), "error", err)
-		return seconds
+		return
 	}
 	s.reported.Add(more)
-	return seconds
 }
 
 // costOf returns the cost of a session's seconds, in billionths of a currency unit.

@@ -77,6 +77,21 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
+// A client that reconnects every moment pays for each started second.
+func TestShortSessionsAreBilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.noon()
+	began := w.now()
+	for range 3 {
+		w.open("gen-2.5", studio).leave()
+	}
+	w.stop()
+	if sum := w.used("gen-2.5", began); sum.Requests != 3 || sum.SessionSeconds < 3 {
+		t.Errorf("the usage is %+v", sum)
+	}
+}
+
 // Each part of a session counts toward the day on which that part started.
 func TestSessionContinuesAfterMidnight(t *testing.T) {
 	t.Parallel()

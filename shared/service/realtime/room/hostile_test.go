@@ -91,21 +91,42 @@ func TestInvalidOfferEndsParticipant(t *testing.T) {
 	w.join(r, livekit.Version1, true).Sees(10)
 }
 
-func TestJoinsOfRoomAreLimited(t *testing.T) {
+// A token that joins in a loop is rejected, and keeps neither others nor the session's client out.
+func TestJoinsOfTokenAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
-	for range 4 * maxViewers {
-		socket, response, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+w.token(r, false), nil)
+	dial := func(token string) int {
+		socket, response, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+token, nil)
+		if err != nil && response == nil {
+			t.Fatal(err)
+		}
 		if err == nil {
 			socket.CloseNow()
-			continue
+		} else if response.StatusCode == 429 && response.Header.Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
 		}
-		if response == nil || response.StatusCode != 429 || response.Header.Get("Retry-After") == "" {
-			t.Fatalf("%v, %v", response, err)
-		}
-		return
+		return response.StatusCode
 	}
-	t.Error("all joins are accepted")
+	hostile, rejected := w.token(r, false), 0
+	for range 4 * maxViewers {
+		if dial(hostile) == 429 {
+			rejected++
+		}
+	}
+	if rejected < 2*maxViewers {
+		t.Errorf("%d of %d joins were rejected", rejected, 4*maxViewers)
+	}
+	for range maxViewers / 2 {
+		if status := dial(w.token(r, false)); status == 429 {
+			t.Error("another viewer is rejected")
+		}
+	}
+	for range 4 * maxViewers { // other viewers use up the room's joins
+		dial(w.token(r, false))
+	}
+	if status := dial(w.token(r, true)); status == 429 {
+		t.Error("the session's client is rejected")
+	}
 }
 
 // The other addresses appear in the client's descriptions and in later candidates.

@@ -65,7 +65,9 @@ type Room struct {
 	color        color
 	work         sync.WaitGroup
 	// joins limits the rate of new participants, because answering an offer takes milliseconds.
-	joins *rate.Limiter
+	// attempts limits each identity, so that one token does not keep the others out.
+	joins    *rate.Limiter
+	attempts map[string]*rate.Limiter
 
 	mu           sync.Mutex
 	participants map[string]*participant // keyed by identity
@@ -82,7 +84,7 @@ type Room struct {
 
 func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	r = &Room{
-		joins: rate.NewLimiter(2, 2*maxViewers), config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
+		joins: rate.NewLimiter(2, 2*maxViewers), attempts: map[string]*rate.Limiter{}, config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
 		frames: make(chan Frame, maxFrames), participants: map[string]*participant{}, times: timeline{rate: videoClock},
 		packets: rtp.NewPacketizer(packetSize, payloadVP8, 0, &payloader{}, rtp.NewRandomSequencer(), videoClock),
 	}
@@ -285,6 +287,25 @@ func (r *Room) enter(p *participant) bool {
 		before.end(livekit.ReasonDuplicateIdentity, livekit.ActionDisconnect)
 	}
 	return true
+}
+
+// maxAttempts limits the identities whose attempts are remembered.
+const maxAttempts = 1000
+
+// admits reports whether a token may join or resume now. The session's own client, and a
+// participant that resumes, do not wait for the viewers.
+func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
+	r.mu.Lock()
+	own := r.attempts[grant.Identity]
+	if own == nil {
+		if len(r.attempts) >= maxAttempts {
+			clear(r.attempts)
+		}
+		own = rate.NewLimiter(0.5, 10)
+		r.attempts[grant.Identity] = own
+	}
+	r.mu.Unlock()
+	return own.Allow() && (grant.Publish || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow())
 }
 
 func (r *Room) find(identity, sid string) *participant {

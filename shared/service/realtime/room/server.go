@@ -215,7 +215,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		reject(w, http.StatusNotFound, "The room does not exist.")
 		return
 	}
-	if !room.joins.Allow() {
+	if !room.admits(grant, join) {
 		w.Header().Set("Retry-After", "1")
 		reject(w, http.StatusTooManyRequests, "The room has too many new participants. Try again later.")
 		return
