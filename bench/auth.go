@@ -125,7 +125,7 @@ func perSecond(ctx context.Context, call func(context.Context) error) (float64, 
 	return float64(sum) / authTime.Seconds(), err
 }
 
-// send returns the response body, and an error if the response has another status.
+// send returns the response body, and an error if the response does not have the given status.
 func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	budgetBar = 15 * time.Microsecond
 )
 
-// budgetCatalog is gatewayCatalog's model with a price.
+// budgetCatalog is gatewayCatalog with a price for the model.
 const budgetCatalog = `
 currency: USD
 inference:

@@ -29,8 +29,8 @@ const (
 
 // burst submits many jobs together and reads their states while they run. Then it reads states from
 // the idle server. Finally the engine does the same edits without the server, with the same
-// parallelism, while states are read from the idle server at the same rate. So the reads take equal
-// CPU time from the measurement and from its floor.
+// parallelism, while states are read from the idle server at the same rate. So the reads cost both
+// measurements the same CPU time.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 type burstFigures struct {
 	accepted, rejected, lost int
 	// slowest is the time until the last submission got its response. took is the time until all
-	// jobs were completed. floor is the engine's time for the same edits. States are read during
-	// took and floor.
+	// jobs were completed. floor is the engine's time for the same edits. The state reads run in
+	// both cases.
 	slowest, took, floor time.Duration
 	// used is the CPU time of the server and its child processes; usedAlone is the CPU time of the
 	// engine and the idle server. readCost is this process's CPU time for one read.
@@ -249,7 +249,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, rejected, slowest, err
 }
 
-// readStates reads the jobs' states until done returns, and returns the duration of every read.
+// readStates reads the jobs' states while meanwhile runs, and returns the duration of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

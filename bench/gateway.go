@@ -26,8 +26,8 @@ const (
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
 	openStreams    = 1000
-	// Bars: a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per open
-	// stream.
+	// The bars are a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per
+	// open stream.
 	gatewayLatencyBar    = 1.3
 	gatewayLargeBar      = 1.5
 	gatewayThroughputBar = 0.7

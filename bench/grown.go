@@ -22,8 +22,8 @@ const (
 )
 
 // grown measures a server whose database has grown to 10 GB of files and other records. It measures
-// the server's start, and its list pages compared to those of an account with few files. It takes
-// minutes and 10 GB of disk, so it runs only when named.
+// the server's start, and compares its list pages with the pages of an account with few files. It
+// takes minutes and 10 GB of disk, so it runs only when named.
 func (b *bench) grown(ctx context.Context) error {
 	data := filepath.Join(b.folder, "grown")
 	defer os.RemoveAll(data)

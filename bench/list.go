@@ -28,8 +28,8 @@ const (
 	// first page among few.
 	listBar = 1.2
 	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
-	// which has many. unsweptKey is the key of an account with as many files, nine in ten of which
-	// have expired.
+	// which has many files. unsweptKey is the key of an account with as many files, nine in ten of
+	// which have expired.
 	fewKey         = "ck_bench-few-files"
 	fewAccount     = "few"
 	manyAccount    = "dev"

@@ -19,8 +19,8 @@ const (
 	looksTime = 500 * time.Millisecond
 	// framesBar is the minimum number of frames per second that one core must edit.
 	framesBar = 40
-	// stackedBar is the minimum for two looks combined. It is checked for the stackedLooks slowest
-	// looks.
+	// stackedBar is the minimum frame rate for two looks combined. It is checked for the
+	// stackedLooks slowest looks.
 	stackedBar, stackedLooks = 25, 5
 )
 

@@ -92,7 +92,7 @@ func (f estimated) read(ctx context.Context) (job client.Job, err error) {
 }
 
 type misses struct {
-	// shares holds the errors of the medians, in thousandths of the waiting time. They are stored
+	// shares holds the errors of the estimates, in thousandths of the waiting time. They are stored
 	// as durations so that quantile works on them.
 	shares []time.Duration
 	within int

@@ -37,7 +37,7 @@ func runOn(processors *unix.CPUSet) error {
 			if err != nil {
 				return err
 			}
-			if err := unix.SchedSetaffinity(id, processors); err != nil && err != unix.ESRCH { // it may have ended
+			if err := unix.SchedSetaffinity(id, processors); err != nil && err != unix.ESRCH { // the thread is gone
 				return os.NewSyscallError("sched_setaffinity", err)
 			}
 		}

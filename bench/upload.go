@@ -23,7 +23,7 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// The bars of an upload: a multiple of the floor, and bytes of memory above the idle server.
+	// The bars are a multiple of the floor, and bytes of memory above the idle server.
 	uploadBar       = 1.0
 	uploadMemoryBar = 24 << 20
 )

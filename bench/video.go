@@ -47,7 +47,7 @@ var videoFiles = map[string]string{
 	"room.js": "shared/service/api/realtime/room.js",
 }
 
-// seen is what the page reports about a period.
+// seen is the page's report about a period.
 type seen struct {
 	// First is the time until the first frame is shown. Latencies holds the times of the other
 	// frames from drawing to display. Both are in ms.
@@ -96,7 +96,7 @@ func streamURL(server *servertest.Server) string {
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency sends a browser's frames through the server. For the floor, they go from browser to
+// videoLatency sends a browser's frames through the server. The floor sends them from browser to
 // browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
@@ -233,7 +233,7 @@ func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossyte
 	}
 	defer func() {
 		cancel()
-		_ = browser.Wait() // it was killed
+		_ = browser.Wait() // the browser was killed
 	}()
 	select {
 	case text := <-reports:

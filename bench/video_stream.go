@@ -233,7 +233,7 @@ func (s *stream) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	go func() { // drain the server's ticks
+	go func() { // discard the server's tick messages
 		for {
 			if _, _, err := s.control.Read(ctx); err != nil {
 				return
@@ -324,7 +324,6 @@ func (s *stream) enter(ctx context.Context, url, offer string) (err error) {
 	}
 }
 
-// run sends frames for some time.
 func (s *stream) run(ctx context.Context, length time.Duration) error {
 	select {
 	case <-s.connected:

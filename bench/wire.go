@@ -35,8 +35,8 @@ const largePrompt = 200 << 10
 var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
 	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
 
-// A chat with one of these users gets a stream from the model server: all chunks immediately, or
-// single chunks at a steady rate.
+// A chat with one of these values of "user" gets a stream from the model server: all chunks
+// immediately, or single chunks at a steady rate.
 const (
 	burstUser, flowUser = "burst", "flow"
 	burstChunks         = 2000
@@ -216,7 +216,7 @@ type modelServer struct {
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when responses may continue. It is nil if none are held.
+	// held is closed when responses may continue. It is nil if no responses are held.
 	held chan struct{}
 }
 

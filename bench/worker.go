@@ -38,8 +38,8 @@ const (
 )
 
 // worker makes an engine server process a queue. It compares the time from the start of the first
-// edit to the end of the last with the same edits requested in sequence, without queue, records and
-// blobs. The engine server only waits, so the difference is its idle time.
+// edit to the end of the last with the time of the same edits requested in sequence, without queue,
+// records and blobs. The engine server only waits, so the difference is its idle time.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)

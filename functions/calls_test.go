@@ -27,7 +27,7 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"DynamoDB.TransactWriteItems":   {2, 2},
 	"S3.PUT":                        {3, 3},
 	"S3.GET":                        {2, 2},
-	"S3.DELETE":                     {1, 1}, // the input
+	"S3.DELETE":                     {1, 1}, // the job's input
 	"SQS.DeleteMessage":             {1, 1},
 	"StepFunctions.StartExecution":  {1, 1},
 	"StepFunctions.SendTaskSuccess": {1, 1},

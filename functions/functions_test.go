@@ -117,7 +117,7 @@ type world struct {
 	// account contains the policies that apply to these calls; nil means the deployment's.
 	account *iamtest.Account
 	names   map[string]string
-	// proxy is the one used by the program that was started last.
+	// proxy carries the AWS calls of the program that was started last.
 	proxy *awstest.Proxy
 }
 
@@ -316,7 +316,7 @@ func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	proxy.Guard(t, awstest.Guard{Account: w.account, Names: w.names, Asked: asked.Note})
 }
 
-// start runs a function until the test ends, with the settings of a deployment and the given ones.
+// start runs a function until the test ends, with a deployment's settings and the given settings.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, roleOf(name))

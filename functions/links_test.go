@@ -26,7 +26,7 @@ func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 		// Lambda's runtime passes requests on without a server, and the demo model is called
 		// without HTTP.
 		"net/http.(*Server).Serve": nil,
-		// Its tables are needed only to change the sandbox's filters.
+		// Only a program that changes the sandbox's filters needs this package's tables.
 		"github.com/elastic/go-seccomp-bpf": nil,
 	}
 	for _, f := range functions.All() {

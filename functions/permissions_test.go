@@ -56,7 +56,7 @@ var unseen = []iamtest.Unseen{
 
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
-// heldRoles returns the roles for which every permission must be needed.
+// heldRoles returns the roles that must not have unneeded permissions.
 func heldRoles() []string {
 	roles := []string{"WorkerTaskRole", "MediaTaskRole"}
 	for _, name := range functions.Names() {

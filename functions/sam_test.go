@@ -13,9 +13,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function responds to the events in its folder as described by the files next to them. SAM
-// runs the functions in Docker, in the deployment of `make local-aws`. `make sam-lambda` tests all
-// events. `make sam-invoke` tests only some, because it starts SAM and a container for each.
+// SAM runs the functions in Docker, in the deployment of `make local-aws`. `make sam-lambda` tests
+// all events. `make sam-invoke` tests only some, because it starts SAM and a container for each.
 func TestFunctionsRespondUnderSAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}

@@ -90,8 +90,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 }
 
 // binaryTypes returns the content types that API Gateway forwards as bytes. With streaming, only
-// requests need this. Without it, a binary response needs every type, because API Gateway decides
-// by the client's Accept header. Preflights have no body and work either way.
+// requests need them. Without streaming, a binary response needs every type, because API Gateway
+// decides by the client's Accept header. Preflights have no body and work either way.
 func (s *stack) binaryTypes() []string {
 	if s.Streaming {
 		return []string{"multipart/form-data"}
@@ -116,7 +116,8 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }
 
-// accessLogFormat contains no key, query or id, because the path in it is the resource's.
+// accessLogFormat contains no key, query or id. Its path is the API resource's, with placeholders
+// for ids.
 var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,

@@ -17,8 +17,8 @@ type balanced struct {
 }
 
 const (
-	// startTime is the maximum time until a task responds, in seconds. addressTime is how much
-	// longer a task takes that looks up its public address (package ecs).
+	// startTime is the maximum time until a task responds, in seconds. addressTime is the
+	// additional time for a task that looks up its public address (package ecs).
 	startTime, addressTime = 30, 60
 )
 

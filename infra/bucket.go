@@ -28,7 +28,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention), but
 			// a lifecycle rule counts whole days.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
-			// A batch lasts up to a day, and its files are deleted when it ends.
+			// A batch lasts up to a day, and its blobs are normally deleted when it ends.
 			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
 			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
 		},

@@ -23,7 +23,7 @@ var streaming = []string{"content", "inference"}
 const leastConcurrency = 150
 
 // reserved returns a function's reserved concurrency, which is also its limit, or nil if it shares
-// what is left.
+// the rest.
 //
 // Without reservations, all of an account's functions share one pool, and open streams could use it
 // up. Then no worker would be started, and no job would end. So event-driven functions have their

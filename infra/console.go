@@ -39,7 +39,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		EnforceSSL:        jsii.Bool(true),
 		MinimumTLSVersion: jsii.Number(1.2),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
-		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // every deployment writes it again
+		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // every deployment writes the content again
 	})
 	suppress(bucket, "AwsSolutions-S1",
 		"The bucket holds a public page, which is the same for everyone and contains no data.")

@@ -56,7 +56,7 @@ type container struct {
 	live bool
 	// grace is the maximum time that the container may take to stop, in seconds.
 	grace int
-	// tried makes a deployment test a task before it reaches the service.
+	// tried makes a deployment test a task before the service uses it.
 	tried bool
 }
 
@@ -171,7 +171,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	if smoke := s.trySmoke(where, smokeTask{
 		definition: props.TaskDefinition, container: c.name, logGroup: s.logGroup(c.name), public: true, group: group,
 		subnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
-		// The task's settings do not refer to the bucket, so its dependency must be explicit.
+		// The task's settings do not refer to the bucket, so this dependency must be explicit.
 		needs: []constructs.IDependable{s.bucket},
 	}); smoke != nil {
 		service.Node().AddDependency(smoke)

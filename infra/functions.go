@@ -27,7 +27,7 @@ type function struct {
 	// memory is in MB. CPU time grows with it.
 	memory  int
 	timeout int
-	// may lists permissions for its role in addition to writing its log.
+	// may lists the role's permissions, except for the permission to write its log.
 	may []permission
 	// private attaches the function to the VPC from the options, if one is set.
 	private bool
@@ -69,8 +69,7 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		// Reading a file gets its own vCPU. The reader process gets 1 GiB in addition to this
-		// program.
+		// The reader process gets its own vCPU, and 1 GiB in addition to this program's memory.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
@@ -85,7 +84,7 @@ func (s *stack) describeFunctions() []function {
 		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
 		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
-	// The local AWS can test every function, whatever the workers.
+	// The local AWS can test every function, even without workers.
 	if s.hasWorker() || s.Endpoint != "" {
 		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
 		deployed["scale"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
@@ -108,7 +107,7 @@ func (s *stack) environment() map[string]*string {
 		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
 		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
 		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
-		// A literal, because the function starts itself.
+		// Use the literal name, because a function cannot refer to itself.
 		"CUTROOM_STEPS_FUNCTION": jsii.String(s.name("steps")),
 		"CUTROOM_SECRET_ARN":     s.secretName(),
 		"CUTROOM_CORS_ORIGINS":   jsii.String(strings.Join(s.Origins, ",")),
@@ -121,8 +120,8 @@ func (s *stack) environment() map[string]*string {
 		}
 	}
 	if s.hasWorker() {
-		// The number of jobs that a lane runs concurrently when all workers are running. If they
-		// could not complete a submission in time, it is rejected.
+		// The number of jobs that a lane runs concurrently when all workers are running. A
+		// submission that they could not complete in time is rejected.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
 	}
@@ -164,7 +163,7 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables returns the named settings together with the common ones. files is the folder that
+// variables returns the named settings together with the common settings. files is the folder that
 // holds the setting files.
 func (s *stack) variables(files string, names []string) *map[string]*string {
 	variables := s.common(files)

@@ -95,7 +95,7 @@ func TestRolesHaveTheListedPermissions(t *testing.T) {
 	holdPolicies(t, made, synthesizeGPU(t, nil))
 }
 
-// permissions returns a line for each action on a resource that a role is allowed.
+// permissions returns a line for each action that a role may perform on a resource.
 func (m template) permissions(t *testing.T) []string {
 	t.Helper()
 	var lines []string

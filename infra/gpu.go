@@ -18,7 +18,7 @@ type gpuStack struct {
 	service  awsecs.Ec2Service
 }
 
-// newGPUStack describes a stage's GPU workers. They are a separate stack that can be created and
+// newGPUStack describes a stage's GPU workers. They are in a separate stack that can be created and
 // deleted while the service stays. It refers to the service stack's resources by name, because
 // CloudFormation does not allow changing an export that another stack imports.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {

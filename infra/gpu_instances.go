@@ -19,9 +19,8 @@ const (
 	hostWeights = "/mnt/weights"
 )
 
-// newGPUCapacity creates the instances: none while no task needs one, and at most one for each
-// allowed task. ECS starts instances for tasks that it cannot place, and terminates only instances
-// without a task.
+// newGPUCapacity creates the group of instances. ECS starts an instance for each task that it
+// cannot place, at most one per allowed task, and terminates only instances without a task.
 func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	props := &awsautoscaling.AutoScalingGroupProps{
 		AutoScalingGroupName: jsii.String(s.name("gpu")), Vpc: s.where.vpc, VpcSubnets: privateSubnets(),

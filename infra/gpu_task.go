@@ -58,8 +58,7 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	})
 	engine := s.addEngine(task, images.engine)
 	worker := s.addGPUWorker(task, images.worker)
-	// ECS stops containers in reverse order: the worker hands its job back while the engine is
-	// still running.
+	// ECS stops the worker first, so its job is handed back while the engine is still running.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
@@ -199,8 +198,8 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
 	// The cluster gets the capacity provider through an association, a child resource of the
-	// cluster. ECS rejects the service without it, and it cannot be deleted while a service uses
-	// it.
+	// cluster. ECS rejects the service without the association. The association cannot be deleted
+	// while a service uses it.
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }

@@ -13,7 +13,7 @@ import (
 // on one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is the STUN server, as host:port, that tells tasks their public addresses. If it is
+	// STUN is the STUN server, as host:port, that gives tasks their public addresses. If it is
 	// empty, tasks ask EC2.
 	STUN string
 	// TURN lists relay URLs. TURNSecret is the ARN of the secret that the relays share with tasks.
@@ -87,7 +87,7 @@ func (s *stack) serveLive() []permission {
 }
 
 // openLive opens the ports for live video to the internet, and lets the tasks reach each other,
-// because a room's signaling may arrive at a task other than the one that runs the room.
+// because signaling for a room may arrive at a task that does not run the room.
 func openLive(group awsec2.SecurityGroup, port int) {
 	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signaling that tasks forward"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {

@@ -1,5 +1,5 @@
-// Command infra is the CDK app. It describes the service in AWS: one stack per stage, and a second
-// stack for the stage's GPU workers if it has any. `make synth` writes the templates, `make deploy`
+// Command infra is the CDK app. It describes the service in AWS: one stack per stage and, if the
+// stage has GPU workers, a second stack for them. `make synth` writes the templates, `make deploy`
 // deploys them. options.go lists the deployer's options.
 package main
 

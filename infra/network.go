@@ -6,9 +6,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNetwork returns the VPC of the container services: the deployer's, or a new one. Its subnets
-// are public, and no service accepts unexpected connections, so it costs nothing while idle. A NAT
-// gateway would cost more than the rest of the deployment.
+// newNetwork returns the VPC of the container services: the deployer's, or a new one. A new VPC has
+// only public subnets, because a NAT gateway would cost more than the rest of the deployment. No
+// service accepts unexpected connections.
 func (s *stack) newNetwork() awsec2.IVpc {
 	if s.ContainerNetwork.set() {
 		vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), &awsec2.VpcAttributes{

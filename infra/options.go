@@ -35,7 +35,7 @@ type options struct {
 	Endpoint string
 	// PublicEndpoint is the URL at which clients reach the local AWS, if that is not Endpoint.
 	PublicEndpoint string
-	// Catalog and Tiers are files that replace the built-in ones. If empty, the built-in files are
+	// Catalog and Tiers are files that replace the built-in files. If empty, the built-in files are
 	// used.
 	Catalog, Tiers string
 	Family         string
@@ -43,8 +43,8 @@ type options struct {
 	MaxUpload int
 	// ContentRedirect redirects clients of the content route to signed URLs.
 	ContentRedirect bool
-	// Concurrency is the account's maximum number of concurrent functions. Some of it is reserved
-	// (concurrency.go); 0 reserves none.
+	// Concurrency is the account's maximum number of concurrent functions. Part of it is reserved
+	// (concurrency.go). 0 reserves nothing.
 	Concurrency int
 	// DataAlone omits everything except tables, bucket and secret, so that they can be imported
 	// (docs/runbook.md).
@@ -65,7 +65,7 @@ type workerOptions struct {
 	WorkerMax   int
 	// Smoke makes every deployment that changes the worker task test the new task.
 	Smoke bool
-	// C2PA selects whether workers sign results. Its values are those of CUTROOM_C2PA.
+	// C2PA selects whether workers sign results. Its values are the same as for CUTROOM_C2PA.
 	C2PA string
 	GPU  gpu
 }
@@ -76,11 +76,11 @@ type containerOptions struct {
 	RealtimeImage string
 	// Live configures live video over WebRTC.
 	Live live
-	// Ingest selects what serves the media API: "lambda", or "fargate", which accepts bodies of any
-	// allowed size.
+	// Ingest selects the platform of the media API: "lambda", or "fargate", which accepts bodies of
+	// any allowed size.
 	Ingest      string
 	IngestImage string
-	// IngestTasks and RealtimeTasks are each service's number of containers.
+	// IngestTasks and RealtimeTasks are the container counts of the two services.
 	IngestTasks, RealtimeTasks int
 	// ContainerNetwork is the VPC of the container services and its public subnets, one in each of
 	// Zones. If it is empty, a new VPC is created.

@@ -97,7 +97,7 @@ func (s *stack) listJobs() []permission {
 	}
 }
 
-// wakeUp lets programs that accept jobs start workers if none is warm.
+// wakeUp lets programs that accept jobs start workers if no worker is running.
 func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
@@ -154,7 +154,7 @@ func (s *stack) readSessions() []permission {
 }
 
 // meterInference returns the permissions of the inference gateway. It counts usage and requests,
-// reads usage for its route and for rate limits, and takes budget allocations, whose leases it
+// reads usage for its route and for rate limits, and takes budget allocations, which it later
 // deletes.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}

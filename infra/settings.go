@@ -56,7 +56,7 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 }
 
 // catalogInJSON converts a catalog to JSON for functions. It checks the catalog, so that an invalid
-// one stops the deployment and not the functions.
+// catalog stops the deployment and not the functions.
 func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
 	if _, err := catalog.Parse(source, s.Family); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ func (o options) signs(models bool) bool {
 // newSigner creates the secret for the signing identity of this stack's workers. The first worker
 // fills it.
 //
-// The secret has no fixed name, so that the next deployment can create another one even if this one
-// is left behind.
+// The secret has no fixed name, so that the next deployment can create another secret even if this
+// one is left behind.
 func (s *stack) newSigner() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
 		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +
@@ -45,8 +45,8 @@ func (s *stack) signing() map[string]*string {
 	return values
 }
 
-// signResults returns the permissions of workers that sign results. All of them read the identity,
-// and the first one creates it.
+// signResults returns the permissions of workers that sign results. All workers read the identity,
+// and the first worker creates it.
 func (s *stack) signResults() []permission {
 	if s.signer == nil {
 		return nil

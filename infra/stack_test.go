@@ -88,7 +88,7 @@ type template struct {
 }
 
 // templates caches the synthesized templates by stack and context. Each takes about a second of CPU
-// time, and several tests read the same one.
+// time, and several tests read the same template.
 var templates = map[string]template{}
 
 // synthesize returns the stack's template for a context. Tests share it: they must not change it or

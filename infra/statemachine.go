@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/adapter/stepfn"
 )
 
-// newStateMachine creates the state machine that takes a job from the queue to its end.
+// newStateMachine creates the state machine whose executions run the jobs.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	definition, err := stepfn.Definition(*s.Partition(), dynamo.TableName(s.Stage, "jobs"))
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *stack) sendTraces() []permission {
 	}}
 }
 
-// traceExecutions returns the state machine's permissions for traces. It also asks X-Ray for
+// traceExecutions returns the state machine's permissions to send traces and to read X-Ray's
 // sampling rules.
 func (s *stack) traceExecutions() []permission {
 	if !s.Tracing {

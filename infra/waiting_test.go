@@ -8,11 +8,11 @@ import (
 // queued is a message in a queue. Its times are in minutes.
 type queued struct{ sent, taken, done int }
 
-// point is what SQS reports for one minute.
+// point contains the values that SQS reports for one minute.
 type point struct{ visible, age float64 }
 
-// series returns what SQS reports about messages in each minute: nothing while the queue is empty.
-// The age includes messages in progress.
+// series returns the values that SQS reports for each minute: nil while the queue is empty. The age
+// includes messages in progress.
 func series(messages []queued, minutes int) []*point {
 	points := make([]*point, minutes)
 	for minute := range points {
@@ -97,7 +97,7 @@ func TestLongEditRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// checkWaiting checks that an alarm matches the one simulated in rises.
+// checkWaiting checks that an alarm matches the alarm simulated in rises.
 func checkWaiting(t *testing.T, alarm map[string]any, window int, above float64) {
 	t.Helper()
 	got := map[string]string{}

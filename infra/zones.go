@@ -49,8 +49,7 @@ func gpuZones() int {
 	return 3
 }
 
-// list returns a VPC's zones. A template for any region gets only two zones unless they are
-// requested like this.
+// list returns a VPC's zones. Without such a list, a template for any region gets only two zones.
 func (z zones) list() *[]*string {
 	if len(z.Names) > 0 {
 		return jsii.Strings(z.Names...)

@@ -66,7 +66,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 	}
 }
 
-// list returns the packages below shared with their imports, excluding those of tests.
+// list returns the packages below shared with their imports, excluding the imports of tests.
 func list(t *testing.T) []listed {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()

@@ -55,7 +55,6 @@ func (l *ledger) stays(id string, content []byte) {
 	l.files[id] = sha256.Sum256(content)
 }
 
-// called records the requests in an ended batch.
 func (l *ledger) called(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

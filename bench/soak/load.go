@@ -24,7 +24,6 @@ type inputs struct {
 	video, picture []byte
 }
 
-// newInputs makes a small picture, and a small video with ffmpeg.
 func newInputs(ctx context.Context, folder string) (inputs, error) {
 	path := filepath.Join(folder, "input.mp4")
 	made := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
@@ -120,7 +119,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	var rejection *servertest.StatusError
 	switch {
 	case errors.As(err, &rejection) && rejection.Status == http.StatusTooManyRequests:
-		// A slow machine may not complete all jobs in time.
+		// A slow machine rejects jobs that it could not complete in time.
 		l.ledger.did("jobs rejected because the queue was full")
 		return
 	case err != nil:
@@ -173,7 +172,6 @@ func (l *load) upload(ctx context.Context, random *rand.Rand) {
 	l.ledger.stays(id, content)
 }
 
-// idIn finds the id of a file in a response.
 func idIn(body []byte) string {
 	_, rest, _ := strings.Cut(string(body), `"file_`)
 	id, _, _ := strings.Cut(rest, `"`)

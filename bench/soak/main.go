@@ -84,7 +84,7 @@ func soak(ctx context.Context, length time.Duration, seed uint64, files int) err
 	return nil
 }
 
-// prepare creates the initial records: many files for one account, and a job budget for the other.
+// prepare creates the initial records: many files for one account, and a job budget for another.
 func prepare(ctx context.Context, program servertest.Program, data string, files int) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -107,7 +107,7 @@ func prepare(ctx context.Context, program servertest.Program, data string, files
 // watched runs the load while watching the server's process. It returns an error if a job was lost,
 // or if the server does not return to its initial state.
 func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
-	// Some allocations are made only by the first requests. Those are not leaks.
+	// Some allocations are made only by the first requests. They are not leaks.
 	l.run(ctx, 10*time.Second, seed+1)
 	before, err := watch.calm(ctx, nil)
 	if err != nil {

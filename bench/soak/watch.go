@@ -146,8 +146,8 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 const database = "cutroom.db"
 
 const (
-	// recordSize is the maximum that one job, file or other record adds to the database, in KiB.
-	// pageSlack is the allowed free space in pages, in MiB.
+	// recordSize is the maximum size that one job, file or other record adds to the database, in
+	// KiB. pageSlack is the allowed unused space within pages, in MiB.
 	recordSize, pageSlack = 8, 8
 )
 

@@ -152,8 +152,8 @@ func TestKeysChangeWhileServing(t *testing.T) {
 	}
 }
 
-// A server without a configured key generates one, saves it, and prints its path. It replaces the
-// key if it is revoked.
+// A server without a configured key generates one, saves it, and prints its path. If the key is
+// revoked, the server replaces it.
 func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -203,7 +203,8 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 
 const restoringName = "restoring"
 
-// restoringFile returns the path of a file that exists during a restore. It contains the backup id.
+// restoringFile returns the path of a file that exists during a restore. The file contains the
+// backup's id.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 func checkNotRestoring(data string) error {

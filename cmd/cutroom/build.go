@@ -37,7 +37,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// build builds the server in stages, each of which needs the ones before it. Stages that only read
+// build builds the server in stages, each of which needs the earlier stages. Stages that only read
 // settings run first, so an invalid setting changes nothing on disk.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
@@ -187,7 +187,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := s.lock.lockEntries(c.Data); err != nil {
 		return err
 	}
-	// Absolute, because ffmpeg runs in other folders.
+	// The path must be absolute, because ffmpeg runs in other folders.
 	p.scratch, err = filepath.Abs(filepath.Join(c.Data, scratchName))
 	if err != nil {
 		return err

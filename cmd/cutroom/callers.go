@@ -38,7 +38,7 @@ func newCallers(proxies []string) (callers, error) {
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))
-		// The server reads the matched route's pattern from the original request.
+		// The server reads the matched route's pattern from the original request, so copy it there.
 		named := r.WithContext(ctx)
 		defer func() { r.Pattern = named.Pattern }()
 		handler.ServeHTTP(w, named)

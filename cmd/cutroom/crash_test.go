@@ -35,13 +35,12 @@ var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 me
 const (
 	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every
 	// run of the test kills at different times, so a longer test would find no more than several
-	// short ones.
+	// short tests.
 	kills = 6
 	// load is the maximum number of jobs waiting or running.
 	load = 6
 )
 
-// This test kills the server with SIGKILL at random times under load.
 func TestJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	seed := *crashSeed
@@ -375,8 +374,8 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether too few runs were interrupted, or whether there is a kind of job of
-// which none was accepted.
+// tooLight reports whether too few runs were interrupted, or whether no job of some kind was
+// accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -124,7 +124,7 @@ func (c *devCommand) workers() int {
 }
 
 // spare returns the number of extra slots of a lane, for accounts that use none of its other slots.
-// There are two, so that two accounts cannot block the others. With engine servers, there are none.
+// It is 2, so that two accounts cannot block the others, or 0 with engine servers.
 func (c *devCommand) spare() int {
 	if engineconfig.Parse(c.Engine).BuiltIn() {
 		return 2

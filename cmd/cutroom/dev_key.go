@@ -53,7 +53,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 
 const (
 	// If other machines can reach the server, the random part of a development key must have at
-	// least this many characters, and this many different ones. Otherwise the key could be guessed.
+	// least fewestCharacters characters, of which fewestKinds are different. Otherwise the key
+	// could be guessed.
 	fewestCharacters, fewestKinds = 20, 10
 )
 

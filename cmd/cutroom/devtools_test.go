@@ -142,7 +142,7 @@ func (p *tab) command(method string, params any, result any) error {
 			return err
 		}
 		switch {
-		case answer.ID != p.sent: // an event, or a late response, or a late response
+		case answer.ID != p.sent: // an event or a late response
 		case answer.Error != nil:
 			return fmt.Errorf("%s: %s", method, answer.Error.Message)
 		case result == nil:

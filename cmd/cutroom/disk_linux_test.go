@@ -119,7 +119,7 @@ func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 	stop(t, server)
 }
 
-// The server can delete files. Once there is free space, everything works again.
+// The server can still delete files. Once there is free space, everything works again.
 func TestServerStartsOnFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

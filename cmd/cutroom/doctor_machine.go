@@ -107,7 +107,7 @@ func checkSigning(ctx context.Context, e examination) []finding {
 
 // makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's
 // working folder, because in a container only that folder may be writable. Before the first start,
-// it uses the data folder or, if there is none, the system's temporary folder.
+// it uses the data folder or, if that does not exist, the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
 	// The path must be absolute, because the tested programs run in other folders.

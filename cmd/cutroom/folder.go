@@ -67,8 +67,8 @@ func checkEntries(data string) error {
 var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|picture|cutroom-doctor|\.probe)-[0-9]+$`)
 
 // emptyScratch removes an earlier run's files from the engines' working folder. The folder may be a
-// link to one with other files, which are kept. It is not recreated, because a full disk has no
-// space for a new folder.
+// link to a folder with other files, which are kept. It is not recreated, because a full disk has
+// no space for a new folder.
 func emptyScratch(path string) error {
 	folder, err := os.OpenRoot(path)
 	if err != nil {

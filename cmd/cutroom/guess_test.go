@@ -42,7 +42,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 	for i := range cap(statuses) {
 		status := await.Receive(t, "statuses", statuses)
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
-			// A new valid key is accepted even while as many checks are waiting as allowed.
+			// A new valid key is accepted even while the maximum number of checks is waiting.
 			if status := as(fresh, guesser); status != 200 {
 				t.Errorf("a new key from the address of guesses: status %d", status)
 			}

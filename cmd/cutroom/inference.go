@@ -82,7 +82,7 @@ type inferenceParts struct {
 }
 
 func (p inferenceParts) slow(ctx context.Context) {
-	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the response does not depend on it
+	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the error does not change the response
 }
 
 // newInference makes the gateway and its listener. On error it closes everything it opened.
@@ -149,7 +149,8 @@ func (i *inference) close() {
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// Read the file first, so that a later change is noticed. Load reports any error.
+		// Read the file before parsing it, so that a later change is noticed. f.catalog reports
+		// errors.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

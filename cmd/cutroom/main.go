@@ -70,7 +70,6 @@ func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 
 var errHelp = errors.New("help was shown")
 
-// run parses the arguments and runs the command until it finishes or the context ends.
 func run(ctx context.Context, arguments []string, invocation *command.Invocation) error {
 	var line commandLine
 	helped := false

@@ -76,7 +76,7 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 }
 
 // start starts a server on the data folder until the test ends. The server's results are small
-// unless the settings name a catalog. TestEveryModelEdits checks full-size results.
+// unless the settings name a catalog.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
 	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
@@ -126,8 +126,8 @@ func hasStatus(err error, status int) bool {
 	return errors.As(err, &failure) && failure.Status == status
 }
 
-// processesOn returns the command lines of engine processes that use the data folder. It returns
-// none on systems without /proc.
+// processesOn returns the command lines of engine processes that use the data folder. On systems
+// without /proc, it returns nil.
 func processesOn(t *testing.T, data string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

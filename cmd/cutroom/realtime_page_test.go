@@ -48,7 +48,7 @@ func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
 	page.resize(1280, 860, "light")
-	// Drawing a frame takes milliseconds on both sides, so draw only half of them.
+	// Drawing a frame takes milliseconds for both the browser and the server, so draw fewer frames.
 	page.do("const everyFrame = requestAnimationFrame; requestAnimationFrame = draw => setTimeout(() => everyFrame(draw), 50)")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))

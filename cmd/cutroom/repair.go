@@ -54,8 +54,8 @@ type repair struct {
 	now    func() time.Time
 }
 
-// checkTimeOfRepair returns a limit long enough for any database, because a person is waiting for
-// the repair.
+// checkTimeOfRepair returns a limit long enough for any database, because a repair needs a complete
+// check.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -193,7 +193,7 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 	return r.report(finding{"unknown", warning, detail, ""})
 }
 
-// adopt turns an unknown blob into a file of the account that does not expire.
+// adopt stores an unknown blob as a file of the account. The file does not expire.
 func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
 	service := file.NewService(file.Config{
 		Store: s.records.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,

@@ -32,8 +32,8 @@ func ensureMetricsKey(c *devCommand) (string, error) {
 
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
-// kept returns the secret from the setting or from the file. If there is neither, it creates a
-// secret and writes it to the file.
+// kept returns the secret from the setting or from the file. If neither exists, it creates a secret
+// and writes it to the file.
 func kept(set, path string) (string, error) {
 	if set != "" {
 		return set, nil

@@ -78,8 +78,8 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 
 // recover cleans up after a crash. Because this process holds the folder's lock, every lease,
 // unsettled claim and reservation belongs to a worker, request or upload that no longer exists.
-// Work that grows with the stored data is left to checkBlobs and the sweepers, while the server is
-// running.
+// Work that grows with the stored data is left to checkBlobs and the sweepers, which run while the
+// server serves requests.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// On a full disk, the reservations still expire on schedule.
+	// If the disk is full, the reservations still expire on schedule.
 	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}

@@ -20,13 +20,13 @@ import (
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
-	// marker is stored next to the blobs. It records which records must exist at the next start.
+	// marker is stored next to the blobs. It states which records must exist at the next start.
 	marker *diskblob.Marker
 }
 
 // openStorage opens records and blobs after checking that they belong together.
 //
-// Errors: those of checkStorage, in which case nothing has changed; fault.StorageFull.
+// Errors: as for checkStorage, in which case nothing has changed; fault.StorageFull.
 func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if _, err := checkStorage(ctx, f, checkAtStart); err != nil {
 		return s, err
@@ -265,7 +265,6 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes set-aside blobs that have expired, and returns their number.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil

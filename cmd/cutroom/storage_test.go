@@ -27,8 +27,8 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault returns a vault in the state that a killed server leaves. It calls early before the last
-// uploads.
+// newVault returns a vault in the state that a killed server leaves. It calls the function early
+// before the last uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -237,7 +237,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // it differs from the database that was repaired
+				v.doctor() // the database differs from the one that was repaired
 				server = start(t, v.data)
 			}
 			endWith(t, server)
@@ -327,7 +327,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 	}
 }
 
-// The server runs as its own user.
+// Root runs commands in a folder that another user owns.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

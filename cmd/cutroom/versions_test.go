@@ -46,13 +46,13 @@ type version struct {
 	// Schema is the database's schema version. MadeAt is when the fixture was made.
 	Schema int       `json:"schema"`
 	MadeAt time.Time `json:"made_at"`
-	// Key is a permanent key of an account of its own.
+	// Key is a permanent key of the fixture's account.
 	Key string `json:"key"`
 	// Files and Ended contain the SHA-256 of files and results, keyed by id. Open lists open jobs.
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions counts completions and opened sessions, but no batch requests.
+	// Completions counts completions and opened sessions, but not batch requests.
 	Completions int `json:"completions"`
 	// More describes data that fixtures contain only since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
@@ -127,8 +127,8 @@ func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	}
 }
 
-// fastBatches returns a setting that removes the limit on requests per minute, with which batches
-// would take minutes.
+// fastBatches returns a setting that removes the limit on requests per minute, so that batches do
+// not take minutes.
 func fastBatches(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -265,7 +265,7 @@ func (v *version) keepMore(t *testing.T, server *servertest.Server, old serverte
 		_, more.SessionSeconds = v.used(t, server)
 		return more.SessionSeconds > 0
 	})
-	// No server listens there.
+	// No server listens at the webhook's URL.
 	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{
 		servertest.Text("prompt", "waves"), servertest.Text("webhook_url", "http://127.0.0.1:9/hook"),
 	})

@@ -48,7 +48,7 @@ func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 const partingTime = time.Second
 
 // isNotifiedOfTheEnd checks that the client is notified of its instance's shutdown, unless the
-// machine stalled for longer than that takes.
+// machine stalled for longer than the shutdown takes.
 func (c *client) isNotifiedOfTheEnd(t *testing.T, stopped time.Time) {
 	t.Helper()
 	err := c.await(await.Context(t))

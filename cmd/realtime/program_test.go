@@ -222,7 +222,6 @@ func (i *instance) kill() {
 // client is a session that reads continuously, and thus answers pings.
 type client struct {
 	*websocket.Conn
-	// frames receives an element for each frame.
 	frames chan struct{}
 	// gone is closed when the connection has ended. err is the reason.
 	gone chan struct{}

@@ -165,8 +165,8 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// Fewer earlier clients than slots may still be in left: those that have a slot but do
-			// not know it yet.
+			// Earlier clients are still in left if they have a slot but do not know it yet. There
+			// are fewer of them than slots.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}

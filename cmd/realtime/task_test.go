@@ -25,7 +25,7 @@ const (
 
 // inTask returns the environment of a Fargate task. Its credentials come from the agent, which
 // knows only the task's private address. EC2 is simulated, because the local AWS has no public
-// addresses. Calls to it are checked against the role's permissions too.
+// addresses. Calls to EC2 are checked against the role's permissions too.
 func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -57,7 +57,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 }
 
 // joinsRoom checks that the session receives the task's public address and the relay, even if the
-// load balancer sends it to another task.
+// load balancer sends the room's connection to another task.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
 	ctx := await.TestContext(t)

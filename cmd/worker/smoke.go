@@ -100,8 +100,8 @@ func (c smokeCheck) hold(ctx context.Context) error {
 	}
 }
 
-// mayHoldLater reports whether a failed check may succeed later. An engine failure is final, and so
-// is any AWS error except a missing permission.
+// mayHoldLater reports whether a failed check may succeed later. Engine failures are final, and so
+// are all AWS errors except a missing permission.
 func mayHoldLater(err error) bool {
 	var failure smithy.APIError
 	if errors.As(err, &failure) {
@@ -157,7 +157,6 @@ func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	}
 }
 
-// smokeBlob writes, reads and deletes a blob.
 func smokeBlob(ctx context.Context, blobs *s3blob.Store, name string) (err error) {
 	content := []byte("smoke")
 	if _, err := blobs.Put(ctx, name, bytes.NewReader(content)); err != nil {

@@ -1,4 +1,4 @@
-// Function models resolves model names, describes the service and reports what its engine
+// Function models resolves model names, describes the service and reports which prompts its engine
 // understands: /v1/engine, /v1/looks, /v1/understand, /openapi.json, /docs and /healthz. These
 // routes need no credential, so the function has no AWS client.
 package main

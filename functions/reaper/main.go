@@ -1,5 +1,5 @@
-// Function reaper ends abandoned jobs: those whose message is in a dead-letter queue or whose
-// execution has stopped. The dead-letter queues and execution events invoke it.
+// Function reaper ends abandoned jobs, whose message is in a dead-letter queue or whose execution
+// has stopped. The dead-letter queues and execution events invoke it.
 package main
 
 import (

@@ -157,7 +157,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		}
 	}
 	for _, name := range alarmNames {
-		if states[name] == "" && len(states) > 0 { // there are none with -c watch=off
+		if states[name] == "" && len(states) > 0 { // with -c watch=off there are no alarms
 			faults = append(faults, fmt.Errorf("the alarm %s is missing", name))
 		}
 	}

@@ -38,7 +38,7 @@ type stubCloud struct {
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
-	// busy means that a worker receives the job before lose can.
+	// busy means that a worker receives the job before the function lose can.
 	busy bool
 	// overdue is a job that fails with code once timedOut has passed since its creation.
 	overdue  atomic.Pointer[job.Job]
@@ -141,8 +141,8 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 	}
 	proxy := httputil.NewSingleHostReverseProxy(parsed)
 	proxy.FlushInterval = -1
-	// Each request gets another client address, because the server delays addresses that fail to
-	// authenticate. Functions do not.
+	// Each request gets another client address, because the server, unlike the functions, delays
+	// addresses that fail to authenticate.
 	var calls atomic.Uint32
 	proxy.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network,
 		address string) (net.Conn, error) {

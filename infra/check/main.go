@@ -45,7 +45,7 @@ type options struct {
 	receiver, media, inference string
 	uploadSize                 int64
 	streamTime                 time.Duration
-	only                       []string // if empty, all checks
+	only                       []string // if empty, all checks run
 	context                    map[string]string
 }
 

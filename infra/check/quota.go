@@ -29,7 +29,7 @@ type quota struct {
 }
 
 const (
-	// These vCPUs and defaults match those in infra.
+	// These vCPUs and defaults are the same as in infra.
 	workerCPUs, serviceCPUs     = 2, 1
 	defaultWorkers, defaultGPUs = 4, 2
 	defaultInstance             = "g6e.2xlarge"
@@ -110,7 +110,7 @@ func cpusOf(instance string) int {
 	return times * xlarge
 }
 
-// readQuotas compares quotas with a deployment's requirements. A quota that cannot be read is a
+// readQuotas compares quotas with a deployment's requirements. A quota that cannot be read causes a
 // warning.
 func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
 	client := servicequotas.NewFromConfig(settings)

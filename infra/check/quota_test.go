@@ -14,7 +14,7 @@ import (
 
 // quotaService simulates Service Quotas and Lambda as AWS documents them.
 type quotaService struct {
-	// applied maps quota codes to the account's quotas, byDefault to AWS's defaults.
+	// applied maps quota codes to the account's quotas. byDefault maps them to AWS's defaults.
 	concurrency        int
 	applied, byDefault map[string]float64
 	// titles maps quota codes to titles. fixed lists the codes that Service Quotas cannot raise.

@@ -162,7 +162,7 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 			return "", fmt.Errorf("wait for a session to start: %w", err)
 		}
 		var got struct{ Type, Error string }
-		switch _ = json.Unmarshal(text, &got); got.Type { // a frame has no type
+		switch _ = json.Unmarshal(text, &got); got.Type { // Type is empty for a frame
 		case "error":
 			return "", errors.New("the session sent an error: " + got.Error)
 		case "session_started":

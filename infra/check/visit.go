@@ -40,8 +40,8 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video needs only a prompt, image edits images, and live has realtime sessions. live may be
-	// nil.
+	// video is a model that needs only a prompt, image a model that edits images, and live a model
+	// with realtime sessions. live may be nil.
 	video, image, live *catalog.Model
 	out                io.Writer
 	// poll is the pause between two reads. wakeTime is the maximum time between a job's submission
@@ -101,8 +101,9 @@ func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string
 	return secret, nil
 }
 
-// leave cancels the checks' jobs and deletes their keys. The key list also has keys that calls
-// created. It may lag by a second and miss the last keys of makeKey, so those are recorded in made.
+// leave cancels the checks' jobs and deletes their keys, including keys created by the tested
+// calls. The key list may lag by a second and miss makeKey's last keys, so those are also recorded
+// in made.
 func (v *visit) leave(ctx context.Context) error {
 	listed, left := v.keys.ListKeys(ctx, v.own.name)
 	for _, key := range listed {

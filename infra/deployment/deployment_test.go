@@ -24,12 +24,11 @@ import (
 type deployed struct {
 	cloud *awstest.Cloud
 	root  string
-	// functions is the folder of built functions, worker the path of the built worker.
+	// functions is the folder of built functions. worker is the path of the built worker.
 	functions, worker string
 	program           servertest.Program
-	// outputs and template are those of the deployed stack.
-	outputs  map[string]string
-	template string
+	outputs           map[string]string
+	template          string
 	// front is the URL of a program that serves the APIs instead of the local AWS, or "".
 	front string
 	// calls proxies the functions' and workers' AWS calls. It is nil if they are not proxied.

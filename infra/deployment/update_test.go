@@ -67,7 +67,7 @@ func TestUpdateLosesNothing(t *testing.T) {
 			job, err := client.Submit(bounded(t), "gen-2.5",
 				servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
 			if err != nil {
-				t.Logf("rejected during the update: %v", err) // rejected, as the client was told
+				t.Logf("rejected during the update: %v", err) // the client knows about the rejection
 				continue
 			}
 			accepted <- job.ID

@@ -29,7 +29,8 @@ const (
 	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
 	// smaller.
 	maxAnswer = 32 << 20
-	// maxValues limits the values in a response, which take many times their length.
+	// maxValues limits the number of values in a response, which take many times their length in
+	// memory.
 	maxValues = 1 << 20
 	// A larger body is sent only after the service accepts the request (Expect: 100-continue).
 	expectAbove = 1 << 20
@@ -100,7 +101,6 @@ func keepKey(request *http.Request, via []*http.Request) error {
 // See docs/contract/auth.md#keys.
 const keyHeader = "x-api-key"
 
-// This header lets the service recognize a retry of a call that creates something.
 const idempotencyHeader = "Idempotency-Key"
 
 type call struct {

@@ -319,7 +319,7 @@ func TestLargeInputsAreStoredFirst(t *testing.T) {
 	}
 }
 
-// A server must not make this machine send other requests than uploads.
+// A server must not be able to make this machine send requests other than uploads.
 func TestHostileUploadsAreNotSent(t *testing.T) {
 	for _, upload := range []string{
 		`{"method":"DELETE","url":"%s"}`, `{"method":"PUT","url":"file:///etc/passwd"}`, `{"method":"PUT","url":"/upload"}`,

@@ -87,7 +87,7 @@ func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
 	}
 }
 
-// An interrupted download is kept and can be resumed.
+// An interrupted download, however, is kept and can be resumed.
 func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")

@@ -106,7 +106,7 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	return c.File(ctx, promised.ID)
 }
 
-// checkUpload prevents a server from making this machine send other requests than uploads.
+// checkUpload prevents a server from making this machine send requests other than uploads.
 func (c *Client) checkUpload(method, to string) error {
 	target, err := url.Parse(to)
 	switch {

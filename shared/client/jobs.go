@@ -53,7 +53,7 @@ type Job struct {
 	// unknown.
 	Changed *bool `json:"changed"`
 	// Engine is the engine that made the result. Understood lists the parts of the prompt that the
-	// engine followed, or is nil if unknown. Notice is the engine's remarks on the result.
+	// engine followed, or is nil if unknown. Notice contains the engine's remarks on the result.
 	Engine     string     `json:"engine"`
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
@@ -312,7 +312,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 // See docs/contract/limits.md#lists.
 const maxPage = 1000
 
-// maxEmpty limits the empty pages between two others.
+// maxEmpty limits the number of consecutive empty pages.
 const maxEmpty = 1000
 
 func (c *Client) list(ctx context.Context, path, items string, query url.Values,

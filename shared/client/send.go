@@ -52,7 +52,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if errors.As(err, &refusal) {
 		switch refusal.Status {
 		case http.StatusTooManyRequests:
-			// The call had no effect, so any call may be retried.
+			// A rejected call has no effect, so any call may be retried.
 		case http.StatusConflict:
 			// An earlier attempt of this call is still running.
 			if request.header.Get(idempotencyHeader) == "" || refusal.RetryAfter == 0 {

@@ -69,7 +69,7 @@ type Progress struct {
 	Preview []byte
 }
 
-// Outcome is what an engine reports about a finished edit (docs/contract/jobs.md#engine-report).
+// Outcome is an engine's report about a finished edit (docs/contract/jobs.md#engine-report).
 type Outcome struct {
 	// Engine names the engine, such as "preview".
 	Engine string
@@ -79,11 +79,11 @@ type Outcome struct {
 	// Notice is a message for the user in complete sentences, for example about words that were
 	// ignored. It may be empty.
 	Notice string
-	// Size and Duration describe the result if the prompt asked for others than the spec's, such as
-	// by "rotate 90 degrees". Otherwise they are zero.
+	// Size and Duration describe the result if the prompt changed them, for example with "rotate 90
+	// degrees". Otherwise they are zero.
 	Size     catalog.Size
 	Duration time.Duration
-	// Thumbnails makes small pictures, if they were requested, from the run's folder, which must
+	// Thumbnails makes the requested small pictures from files in the run's folder, which must
 	// still exist. It may be called only once, even while the next run is in progress. It may be
 	// nil.
 	Thumbnails func() Thumbnails

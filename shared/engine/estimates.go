@@ -8,7 +8,7 @@ import (
 )
 
 type Estimator interface {
-	// Estimates returns one run time per question, in the same order, with nil for unknown ones.
+	// Estimates returns one run time per question, in the same order, with nil if unknown.
 	Estimates(ctx context.Context, asked []Question) ([]*job.Estimate, error)
 }
 

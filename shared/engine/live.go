@@ -51,8 +51,7 @@ type LiveOffloaded interface {
 	Offloaded() bool
 }
 
-// LivePlanner is implemented by editors that prepare the prompt for each frame size, which takes
-// long.
+// LivePlanner is implemented by editors that prepare the prompt for each frame size, which is slow.
 type LivePlanner interface {
 	// Plans reports whether editing the picture would first prepare the prompt. It must not be
 	// called while an Edit runs.

@@ -162,7 +162,7 @@ func (c *client) poll() {
 	}
 	j, err := i.jobs.Get(ctx, c.account.name, c.id)
 	if err == nil && j.Status == job.Pending {
-		_, _ = i.jobs.Outlook(ctx, j) // the response does not depend on it
+		_, _ = i.jobs.Outlook(ctx, j) // the response does not depend on the outlook
 	}
 	if err != nil || !j.Status.Terminal() {
 		c.pollLater()

@@ -10,7 +10,7 @@ import (
 type containers struct {
 	*World
 	desired int
-	// starting is the number of tasks whose container does not run yet.
+	// starting is the number of tasks whose container is not running yet.
 	starting int
 	// most is the maximum number of running tasks while hardware is scarce; it is 0 at other times.
 	most int

@@ -21,7 +21,7 @@ type instance struct {
 	jobs    *job.Service
 	files   *file.Service
 	workers *dynamo.Workers
-	// freeSince is the time at which its last request ended.
+	// freeSince is the time at which the instance's last request ended.
 	freeSince time.Time
 }
 
@@ -42,8 +42,7 @@ const (
 )
 
 // begin lets an instance of a function serve a request until done is called. It uses the instance
-// that became idle last, or a new one. All requests count as API requests, except those of
-// "arrived".
+// that became idle last, or a new one. All requests except "arrived" count as API requests.
 func (w *World) begin(function string) (i *instance, done func()) {
 	if function != "arrived" {
 		w.peaks.Requests.add(w.clock.Now())

@@ -29,9 +29,9 @@ type account struct {
 	sessions           int
 }
 
-// newAccounts returns the accounts of a service. One has half of the jobs, and the others have
-// fractions that follow Zipf's law, but none has more than mostOfOne jobs a day. If one is true,
-// there is only one account.
+// newAccounts returns the accounts of a service. One account has half of the jobs. The others have
+// fractions that follow Zipf's law, but at most mostOfOne jobs a day each. If one is true, there is
+// only one account.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
 	if !one {

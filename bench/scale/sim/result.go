@@ -24,17 +24,17 @@ type Result struct {
 }
 
 type Counts struct {
-	// Asked counts the jobs that clients tried to submit. GaveUp counts those whose clients gave up
-	// after too many rejections.
+	// Asked counts the jobs that clients tried to submit. GaveUp counts the jobs whose clients gave
+	// up after too many rejections.
 	Asked, GaveUp int
-	// Ended counts jobs that their clients saw end. Completed counts those with a result.
+	// Ended counts jobs that their clients saw end. Completed counts the jobs with a result.
 	Ended, Completed int
 	Runs             int
 	// Done counts successful calls by kind, for example "jobs" and "completions".
 	Done map[string]int
 	// Rejected counts rejections by kind, such as "jobs: limited". "failed" counts other errors.
 	Rejected map[string]int
-	// Waits holds how long jobs waited for their first run, by account and in order.
+	// Waits holds how long each job waited for its first run, by account, shortest first.
 	Waits map[string][]time.Duration
 
 	doubled int

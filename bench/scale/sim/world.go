@@ -30,7 +30,7 @@ type Config struct {
 	Window, WarmUp time.Duration
 	// Failures kills a quarter of the workers, loses a zone, and simulates a deployment.
 	Failures bool
-	// Strays is the fraction of messages delivered twice, and the fraction delivered late.
+	// Strays is the fraction of messages delivered twice. The same fraction is delivered late.
 	Strays float64
 }
 
@@ -55,8 +55,8 @@ type World struct {
 	clients  map[string]*client
 	retrying int
 	open     map[string]int
-	// workers lists all workers ever started. alive is the number that are running, and made is the
-	// number ever started.
+	// workers lists the workers, including some that have stopped. alive is the number of running
+	// workers, and made is the number ever started.
 	workers     []*worker
 	alive, made int
 	// idle holds workers with a free slot, by lane.

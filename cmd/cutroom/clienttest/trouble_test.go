@@ -94,8 +94,6 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// job handles submissions. It loses the response to the first one, forwards its retry, and rejects
-// the next one as too large.
 func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	lost := tr.first("lost response")
 	tr.mu.Lock()

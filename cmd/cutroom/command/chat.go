@@ -75,7 +75,7 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 }
 
 // answer prints a reply as it arrives and returns it with the token counts. If the stream breaks
-// off, it returns what arrived.
+// off, it returns the part that arrived.
 func (s *Invocation) answer(ctx context.Context, service *client.Client,
 	chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder

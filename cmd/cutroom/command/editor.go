@@ -96,7 +96,7 @@ func checkChanged(changed *bool) error {
 	return nil
 }
 
-// resolve sets the model to its canonical id. If no model is named, it chooses one.
+// resolve sets the model to its canonical id. If no model is named, it chooses a model.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit

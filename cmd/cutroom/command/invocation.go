@@ -115,7 +115,7 @@ func IsLocal(address string) bool {
 }
 
 // UsesThisMachine reports whether the commands use the server on this machine, which they do if no
-// setting or profile names another.
+// setting or profile names another server.
 func (s *Invocation) UsesThisMachine() bool {
 	kept, err := s.profile()
 	return err == nil && s.Getenv("CUTROOM_URL") == "" && kept.URL == ""
@@ -123,7 +123,7 @@ func (s *Invocation) UsesThisMachine() bool {
 
 // Client returns a client for the services. The caller must close it.
 //
-// Errors: as Server; [*UsageError] for an invalid URL; [*KeyError].
+// Errors: as for Server; [*UsageError] for an invalid URL; [*KeyError].
 func (s *Invocation) Client() (*client.Client, error) {
 	server, err := s.Server()
 	if err != nil {
@@ -173,9 +173,9 @@ func (s *Invocation) catalog() (*catalog.Catalog, error) {
 	return setting.Catalog(first(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
 }
 
-// latest returns the name of the default model.
+// latest returns the name of the default model of a kind.
 //
-// Errors: *UsageError if the catalog has no model of the kind.
+// Errors: *UsageError if the catalog has no such model.
 func (s *Invocation) latest(kind catalog.Kind) (string, error) {
 	known, err := s.catalog()
 	if err != nil {

@@ -278,7 +278,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 		}
 		switch {
 		case c.Output == "-": // the result went to stdout
-		case s.JSON: // each change was printed as it happened as it happened
+		case s.JSON: // each change was printed as it happened
 		case c.Output != "":
 			err = s.printPath(c.Output)
 		default:

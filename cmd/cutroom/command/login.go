@@ -34,7 +34,7 @@ func (c *Login) Run(ctx context.Context, s *Invocation) error {
 	}
 	wanted := kept.Profiles[s.profileName()]
 	if c.URL != "" && c.URL != wanted.URL {
-		wanted.InferenceURL = "" // the URL belonged to the other server
+		wanted.InferenceURL = "" // the URL belonged to the previous server
 	}
 	wanted.URL, wanted.InferenceURL = first(c.URL, wanted.URL), first(c.InferenceURL, wanted.InferenceURL)
 	if wanted.Key, err = s.readKey(); err != nil {

@@ -40,7 +40,7 @@ func (c *MCP) Run(ctx context.Context, s *Invocation) error {
 		Latest: s.latest, Folder: folder, NewID: rand.Text, Version: s.Version,
 	}, s.In, mask.Writer(s.Out))
 	if errors.Is(err, context.Canceled) {
-		return nil // the parent process ended it
+		return nil // the parent process stopped this server
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes terminal control characters in JSON. encoding/json escapes only those below
+// escaped escapes terminal control characters in JSON. encoding/json escapes only characters below
 // U+0020.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
@@ -43,7 +43,7 @@ func escaped(text string) string {
 	return safe.String()
 }
 
-// acts reports whether a character affects a terminal: control characters, line and paragraph
+// acts reports whether a character affects a terminal, as do control characters, line and paragraph
 // separators, and characters that change the text direction and so could disguise text.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// A profile with any other URL uses it for both services.
+// A profile with a URL other than the default uses that URL for both services.
 func TestDefaultURLHasTwoPorts(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"
 	for _, c := range []struct {

@@ -68,9 +68,8 @@ func TestConsoleFlowsWork(t *testing.T) {
 	}
 }
 
-// pictures returns a folder with two pictures: signed.png, signed by another service, and
-// changed.png, a copy with one byte changed. The browser cannot show the other two files, photo.heic
-// and take.mov.
+// pictures returns a folder with signed.png, signed by another service, and changed.png, a copy
+// with one byte changed. It also contains photo.heic and take.mov, which the browser cannot show.
 func pictures(t *testing.T) string {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)

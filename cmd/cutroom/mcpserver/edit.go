@@ -34,7 +34,7 @@ type generateInput struct {
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
 }
 
-// jobOutput is a job and what the agent should do next.
+// jobOutput is a job and the agent's next step.
 type jobOutput struct {
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
 	Next string         `json:"next" jsonschema:"What to do with it."`

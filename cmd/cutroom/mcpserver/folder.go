@@ -112,7 +112,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 }
 
 // typeOf detects a source's type from its content. Only media is sent, because text that an agent
-// has read must not make it upload a file with secrets.
+// has read must not make the agent upload a file with secrets.
 func typeOf(source client.Source) (media.Type, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *draft) keep(name string, overwrite bool) error {
 	}
 	err := root.Link(d.name, name)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		// Some file systems have no hard links. On those, an empty file reserves the name.
+		// Some file systems have no hard links. There, an empty file reserves the name.
 		var held *os.File
 		if held, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
 			if err = held.Close(); err == nil {

@@ -69,7 +69,7 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 	}
 }
 
-// Even a message of the smallest elements takes at most 20 bytes of memory per byte.
+// Even a message that consists of the smallest elements takes at most 20 bytes of memory per byte.
 func TestMessagesNeedLimitedMemory(t *testing.T) {
 	const most = 1 << 20
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`

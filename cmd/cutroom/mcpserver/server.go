@@ -135,7 +135,7 @@ func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	})
 }
 
-// input returns the schema of a tool's arguments. edit adds what Go types cannot express.
+// input returns the schema of a tool's arguments. edit adds rules that Go types cannot express.
 func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -21,8 +21,7 @@ type compose struct {
 	t       *testing.T
 	command []string
 	env     []string
-	// key is an API key of an account on the server.
-	key string
+	key     string
 }
 
 // newCompose prepares a project from compose.yaml, on free ports.

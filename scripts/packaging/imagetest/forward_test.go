@@ -28,7 +28,7 @@ func forward(ctx context.Context, from net.Conn, address string) {
 
 // carry copies from one connection to the other until the end, then closes the write side.
 func carry(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // a broken connection ends both directions directions
+	_, _ = io.Copy(to, from) // a broken connection ends both directions
 	if tcp, ok := to.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite() // fails if the connection is closed
 	}

@@ -140,7 +140,7 @@ func TestServerHasEveryFilter(t *testing.T) {
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
-	// A generated video uses filters that no file needs.
+	// Generating a video takes filters that editing a file does not.
 	made, err := client.Submit(t.Context(), "gen-pro-t2v", servertest.Form{
 		servertest.Text("prompt", "aurora over the mountains"),
 	})

@@ -73,7 +73,7 @@ func TestBusyFractionCoversInterval(t *testing.T) {
 	w := cloudwatch.New(out, func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		now = now.Add(time.Second) // on each call; the second line makes two calls
+		now = now.Add(time.Second) // each call advances the clock; the second line makes two calls
 		return now
 	}, slog.New(slog.DiscardHandler)).Worker()
 	w.Watch(ctx, time.Millisecond, func() []worker.Load {

@@ -26,7 +26,7 @@ type Aside struct {
 }
 
 // SetAside moves a blob, or everything below a prefix, out of the store. It deletes prefixes that
-// contain no blobs. It leaves blobs in place that were stored after RememberNewcomers.
+// contain no blobs. It does not move blobs that were stored after RememberNewcomers.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil || s.newcomers.have(path) {

@@ -75,7 +75,7 @@ func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	}
 }
 
-// Prefixes that contain a newcomer are not set aside either.
+// Prefixes that contain a new blob are not set aside either.
 func TestSetAsideSkipsNewBlobs(t *testing.T) {
 	ctx := t.Context()
 	store := openAt(t, t.TempDir())

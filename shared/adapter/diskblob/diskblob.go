@@ -33,7 +33,7 @@ const arrivals = ".tmp"
 type Store struct {
 	root    string
 	buffers sync.Pool // holds *[bufferSize]byte
-	// arrived counts the files created in arrivals. The number is the file's name.
+	// arrived counts the files created in arrivals. Each file is named after its number.
 	arrived atomic.Uint64
 	// folders is write-locked while folders are being removed, or have been created but not yet
 	// synced.
@@ -103,8 +103,8 @@ func sameDisk(root, path string) error {
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	// This never renames anything, because a target of "." is invalid. Linux checks first whether
-	// it is on another mount.
+	// This never renames anything, because a target of "." is invalid. Linux first checks whether
+	// the paths are on different mounts.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
 		return fmt.Errorf("%s is a mount point: mount the entire folder %s instead", path, root)
@@ -209,7 +209,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
-		return nil // also if the name is a folder, which is not a blob
+		return nil // missing, or a folder, which is not a blob
 	}
 	err = os.Remove(path)
 	s.reads.end(name)

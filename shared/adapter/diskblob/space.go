@@ -5,8 +5,8 @@ import (
 )
 
 // Available returns how many bytes may still be stored if reserve bytes must stay free (0 means
-// DefaultReserve). It is negative if less than that is free, or if fewer than a fiftieth of the
-// inodes are.
+// DefaultReserve). It is negative if fewer bytes are free, or if fewer than a fiftieth of the
+// inodes are free.
 func (s *Store) Available(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {
@@ -22,7 +22,7 @@ func (s *Store) Available(reserve int64) (int64, error) {
 	return int64(disk.Bavail)*block - reserve, nil
 }
 
-// inodeReserve keeps one in 50 inodes free. Btrfs reports 0 inodes.
+// inodeReserve keeps one in 50 inodes free, if the file system counts inodes. Btrfs reports 0.
 const inodeReserve = 50
 
 // DefaultReserve returns how many bytes uploads must leave free for records and for the results of

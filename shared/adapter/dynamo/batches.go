@@ -220,8 +220,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	return nil
 }
 
-// saves returns the writes for the chunks, followed by those for the counts and those for the
-// usage.
+// saves returns the writes for the chunks, the counts and the usage, in this order.
 func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
 	var (
 		writes           []types.TransactWriteItem
@@ -299,8 +298,8 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, nil
 }
 
-// encodeLines encodes ascending line numbers as JSON. Each is stored as the difference from the
-// previous one.
+// encodeLines encodes ascending line numbers as JSON. Each number is stored as the difference from
+// the previous one.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)

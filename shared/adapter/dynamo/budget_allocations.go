@@ -30,7 +30,7 @@ func readAllocation(i item) (storedAllocation, error) {
 	return l, r.err
 }
 
-// Take's query also learns DynamoDB's time.
+// Take's query also reads DynamoDB's time.
 func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (budget.Taken, error) {
 	for range allocationTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -39,7 +39,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 		}
 		rest := max(limit-before.used, 0)
 		if before.ended && rest < max(least, most) {
-			continue // before.used still includes what the ended allocations returned
+			continue // before.used still includes the unused amounts of the ended allocations
 		}
 		more := min(rest, max(least, most))
 		if more < least {
@@ -108,7 +108,7 @@ func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	result, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &b.table, Key: allocationKey(l),
 		UpdateExpression: aws.String("SET spent = :spent, flight = :flight, renewed_at = :now"),
-		// A write that arrives after a later one must change nothing.
+		// A delayed write must not overwrite later values.
 		ConditionExpression: aws.String("spent <= :spent"),
 		ExpressionAttributeValues: item{
 			":spent": number(l.Spent), ":flight": number(l.Flight), ":now": number(now),
@@ -223,7 +223,7 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 		if _, err := b.endAllocation(ctx, c, l, isSeen); err != nil {
 			return read, err
 		}
-		read.ended = true // by this process or by another one one
+		read.ended = true // by this process or another
 	}
 	return read, nil
 }

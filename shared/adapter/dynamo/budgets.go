@@ -178,8 +178,8 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake decides about a claim that did not fit. It returns nil if expired allocations have since
-// returned enough.
+// retake ends expired allocations and checks again whether a rejected claim fits. It returns nil if
+// it does.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
@@ -204,7 +204,7 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
 	condition := "attribute_not_exists(used) OR used <= :rest"
 	if amount > limit {
-		condition = "used <= :rest" // :rest is negative
+		condition = "used <= :rest" // even an unused counter has too little
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("SET #ttl = :ttl ADD used :amount"),

@@ -175,7 +175,7 @@ func TestManyProcessesNeverExceedBudget(t *testing.T) {
 		running.Go(func() { k.Run(ending) })
 		callers := 6
 		if i%2 == 1 {
-			callers = 1 // like a function
+			callers = 1 // a function makes one call at a time
 		}
 		for range callers {
 			all.Go(func() {

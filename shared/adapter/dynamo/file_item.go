@@ -20,7 +20,7 @@ const (
 	// because the transaction that removes it also subtracts the file's bytes from the total.
 	md5Prefix = "md5/"
 	// The id of a pending file's entry consists of promisePrefix and the file's id. It is also the
-	// pending file's partition, so that the file can be read without its account.
+	// pending file's partition, so the file can be read without knowing its account.
 	promisePrefix     = "promise/"
 	promiseItem       = "promise"
 	reservationPrefix = "room/"

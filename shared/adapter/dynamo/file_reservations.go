@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries is the maximum number of attempts while the size is not as expected, or while others
-// compete for the remaining storage.
+// reserveTries is the maximum number of attempts. An attempt fails if the size has changed or
+// others take the remaining storage.
 const reserveTries = 20
 
 // A reservation is an entry (see file_item.go). It is removed once its upload has ended. If it has

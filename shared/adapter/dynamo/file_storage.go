@@ -53,7 +53,8 @@ func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// commit makes and counts writes, unless the account is full.
+// commit makes the writes and updates the account's count in one transaction, unless the account is
+// full.
 func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c countChange) (full, error) {
 	// The write of the count must be last (see isFull).
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))

@@ -140,7 +140,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	if refused(err) == nil {
 		return storeError("finalize a file", err)
 	}
-	// Another caller has finalized or abandoned it in the meantime.
+	// Another caller has finalized or abandoned the file in the meantime.
 	if promise, err := s.PendingUpload(ctx, f.ID); err != nil || !promise.Pending {
 		return err
 	}

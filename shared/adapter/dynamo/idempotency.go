@@ -85,8 +85,8 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 		ExpressionAttributeNames: named("resource", "settled", "answer"),
 		ExpressionAttributeValues: item{
 			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
-			// A missing response is stored as an empty one, because DynamoDB does not accept null
-			// for bytes.
+			// A nil response is stored as empty bytes, because DynamoDB does not accept null for
+			// bytes.
 			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
 		},
 	})

@@ -49,7 +49,7 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob fails a job whatever its current run. It needs ":failure", a job.Failure in JSON. It
+// FailJob fails a job regardless of its current run. It needs ":failure", a job.Failure in JSON. It
 // removes the nonce, so that the interrupted run does not mistake this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{

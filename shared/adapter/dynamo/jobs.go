@@ -124,7 +124,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 				return 0, err
 			}
 		}
-		// Others may have filled the set.
+		// Other callers may have filled the set.
 		if !clock.Wait(ctx, rand.N(conflictWait)) {
 			return 0, ctx.Err()
 		}

@@ -250,7 +250,7 @@ func readKey(i item) (credential.Key, error) {
 
 const (
 	tokenPrefix = "token/"
-	// keptExpired is how long an expired token can still be told from an unknown one.
+	// keptExpired is how long an expired token can still be distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 

@@ -76,7 +76,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 			return laneState{}, values.err
 		}
 	}
-	// A worker's own record is more recent than the last check of the fleet.
+	// The fleet's last check may have missed a worker that has reported more recently.
 	if s.now().Sub(alive) < WarmFor && !state.fleet.SeenAt.IsZero() {
 		state.fleet.Running = max(state.fleet.Running, 1)
 	}

@@ -56,8 +56,8 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 const (
 	workersPart = "workers"
 	// Every BeatEvery, a worker records that it is running. The lane then has a running worker for
-	// WarmFor. A worker does not replace a time more recent than freshFor, because the next beat
-	// comes before that time is too old.
+	// WarmFor. A worker does not replace a time more recent than freshFor, because that time stays
+	// recent enough until the next beat.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second

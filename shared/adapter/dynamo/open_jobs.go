@@ -72,7 +72,7 @@ func readOpenJob(stored string) openJob {
 	return openJob{job.Lane(lane), id}
 }
 
-// Account names do not contain "#".
+// Account names do not contain "#", so ids do not collide.
 func openID(account string, set int) string {
 	if set == 0 {
 		return "account#" + account
@@ -123,8 +123,8 @@ func capacities(limit int, sets [][]string) []int {
 
 type spot struct{ set, capacity int }
 
-// findSpot returns a set that is not full: the one selected by the job's id or, if that is full,
-// the one with the most capacity left.
+// findSpot returns the set selected by the job's id or, if that is full, the set with the most
+// capacity left.
 //
 // Errors: errRecorded; fault.Limited if all sets are full.
 func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error) {

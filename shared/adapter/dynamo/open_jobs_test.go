@@ -122,7 +122,7 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	}
 }
 
-// If an account's keys have different limits, each is exact under concurrency.
+// If an account's keys have different limits, each limit is exact under concurrency.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {

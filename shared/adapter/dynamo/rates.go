@@ -42,7 +42,7 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 const (
 	ratePart = "rate"
 	// keptRates is how long an item is kept after its burst is available again. From then on, the
-	// item is equivalent to a missing one.
+	// item is equivalent to a missing item.
 	keptRates = time.Hour
 	// mostSeen is the maximum number of items that a process remembers.
 	mostSeen = 20_000
@@ -60,8 +60,8 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// cost is what a count adds to the item's time. If an item's time is after far, a wrong clock
-	// put it there, and the item starts over.
+	// cost is the time that a count adds to the item's time. If an item's time is after far, a
+	// wrong clock put it there, and the item starts over.
 	now, cost, far int64
 }
 

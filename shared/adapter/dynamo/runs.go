@@ -216,7 +216,8 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
 	if refusal != nil && !refusal.failed[0] {
-		// A hold has expired, because this process's clock is minutes slow.
+		// Only a hold's condition failed. The hold has expired, because this process's clock is
+		// minutes slow.
 		err = transact(ctx, r.client, writes[:alone])
 		if refusal = refused(err); refusal == nil && err == nil {
 			return nil, r.settle(ctx, j)

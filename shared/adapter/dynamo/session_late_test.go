@@ -89,7 +89,7 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// A renewal may arrive after the next one, or an epoch may be marked as dead after its renewal.
+// A renewal may arrive after the next renewal, or an epoch may be marked as dead after its renewal.
 func TestLateSessionCallsChangeNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"

@@ -34,7 +34,7 @@ func (a accountState) changeQueue(values item) (condition, set, remove string) {
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
-	// The instances' role allows only batch reads of items.
+	// Use a batch read, because the instances' role allows no other reads.
 	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
 	if err != nil {
 		return nil, 0, storeError("renew tickets", err)

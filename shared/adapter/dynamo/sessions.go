@@ -59,7 +59,7 @@ type accountState struct {
 	queueText string
 	queue     session.Queue
 	leases    map[string]lease
-	now       time.Duration // the store's time when it was read
+	now       time.Duration // the store's time when this was read
 }
 
 func (a accountState) taken() (count int) {
@@ -260,7 +260,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	return freed, nil
 }
 
-// removeEach removes slots one by one, for when some of them no longer exist.
+// removeEach removes slots, one by one if some of them no longer exist.
 func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
 	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {

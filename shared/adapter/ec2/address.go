@@ -207,7 +207,7 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 		Code    string `xml:"Errors>Error>Code"`
 		Message string `xml:"Errors>Error>Message"`
 	}
-	_ = xml.Unmarshal(text, &failure) // if it is not XML, the status has to do
+	_ = xml.Unmarshal(text, &failure) // if it is not XML, the status must suffice
 	if status == http.StatusForbidden || status == http.StatusUnauthorized {
 		return nil, &refusedError{failure.Code, failure.Message}
 	}

@@ -15,7 +15,7 @@ import (
 type Task struct {
 	// Cluster is a name or an ARN. Definition is an ARN.
 	Cluster, Definition string
-	// Container is the container with which the task ends. Command replaces its command.
+	// Container is the container whose exit ends the task. Command replaces its command.
 	Container               string
 	Command                 []string
 	Subnets, SecurityGroups []string

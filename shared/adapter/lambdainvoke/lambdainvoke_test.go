@@ -47,7 +47,6 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(statuses[code])
 }
 
-// config returns a client configuration for a server with the handler.
 func config(t *testing.T, handler http.Handler) aws.Config {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

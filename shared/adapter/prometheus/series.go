@@ -3,7 +3,7 @@ package prometheus
 import "sync"
 
 // series caches the series for each combination of labels, because Prometheus's lookup hashes and
-// compares all labels. The number of combinations must be small, because none is ever removed.
+// compares all labels. The number of combinations must be small, because they are never removed.
 type series[Labels comparable, Series any] struct {
 	known sync.Map // maps Labels to Series
 	find  func(Labels) Series

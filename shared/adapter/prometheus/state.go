@@ -12,11 +12,11 @@ import (
 const stateTime = 5 * time.Second // the timeout for reading the records for a scrape
 
 type State struct {
-	// Jobs may omit a lane and status that has no jobs.
+	// Jobs may omit combinations of lane and status that have no jobs.
 	Jobs        []OpenJobs
 	StoredBytes int64
 	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting
-	// for one.
+	// for a session.
 	Sessions int
 	Waiting  int
 }

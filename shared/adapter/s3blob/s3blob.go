@@ -45,7 +45,7 @@ import (
 )
 
 const (
-	// Before S3 responds, it may have to copy gigabytes or assemble them from parts.
+	// S3 may copy gigabytes, or assemble them from parts, before it responds.
 	longestWait = 40 * time.Second
 	// callTime is the timeout for a request with its retries. Sending a part takes 35 s at 2
 	// Mbit/s.
@@ -68,7 +68,7 @@ func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// A retry stores the same bytes under the same name or changes nothing.
+			// A retry is harmless: it stores the same bytes or changes nothing.
 			o.Retryer = awsclient.Retryer()
 			// A custom endpoint does not have a host name per bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil

@@ -334,7 +334,7 @@ func TestListReturnsAllPages(t *testing.T) {
 	want := map[string]int64{}
 	var puts errgroup.Group
 	puts.SetLimit(16)
-	for i := range 1010 { // a page holds 1,000
+	for i := range 1010 { // a page contains 1,000 blobs
 		name := fmt.Sprintf("kept/deep/%04d", i)
 		want[name] = int64(i % 7)
 		puts.Go(func() error {

@@ -27,7 +27,7 @@ type Signer struct {
 // NewSigner takes the clock on which the files' times are based.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs use another S3 address. The signature covers the host, so it
+// At returns a signer whose URLs use another S3 address. The signature covers the host, so the host
 // cannot be replaced later. If url is empty, At returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {

@@ -14,7 +14,7 @@ import (
 
 const Unset = "unset"
 
-// Secrets Manager accepts only one value for the version firstVersion.
+// firstVersion is the version id of the first value. Secrets Manager accepts only one value for it.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
 // Generated is a secret that is filled by the first program that needs it. A role needs

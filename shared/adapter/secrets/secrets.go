@@ -15,7 +15,7 @@ import (
 )
 
 // Secret is read on first use and cached for the lifetime of the process. If the secret is
-// replaced, only new processes see the new one.
+// replaced, only new processes see the new value.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string

@@ -66,7 +66,7 @@ func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Bud
 }
 
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
-	// Count it three times, because the audit log stores the budget twice.
+	// Count the URL three times, because the audit log also stores the budget twice.
 	if err := b.db.admitBy(ctx, from, one.Account, 3*len(one.WarnURL)); err != nil {
 		return err
 	}

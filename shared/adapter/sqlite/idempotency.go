@@ -19,7 +19,7 @@ func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 const responseBytes = 1 << 10
 
 const (
-	// Each claim deletes several old ones, so no sweep is needed.
+	// Each claim deletes several old claims, so no sweep is needed.
 	forgetOldClaims = `delete from idempotency where (account, key) in
 		(select account, key from idempotency where claimed_at <= ? order by claimed_at limit 10)`
 	replaceClaim = `delete from idempotency where account = ? and key = ?
@@ -32,7 +32,7 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	resourceOfKey = "select resource from idempotency where account = ? and key = ? and claimed_at > ?"
-	// The index by age keeps this cheap, because older claims already count as abandoned.
+	// Older claims already count as abandoned, so the index by age keeps this cheap.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 

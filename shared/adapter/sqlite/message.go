@@ -13,7 +13,7 @@ import (
 type message struct {
 	id      string
 	jobID   string
-	receipt int // the number of receives so far so far
+	receipt int // the number of receives so far
 }
 
 const (

@@ -161,7 +161,7 @@ func TestPanicKeepsDurableSettings(t *testing.T) {
 	}
 }
 
-// This holds even with many ended jobs, files and tokens.
+// There may be many ended jobs, files and tokens.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{

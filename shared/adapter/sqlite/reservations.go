@@ -18,7 +18,7 @@ const (
 )
 
 // Reserve does not sync to disk. An upload does not outlive the process anyway, and a batch's
-// reservation is synced by the next write, the batch's record.
+// reservation is synced by the next write, which records the batch.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -69,7 +69,8 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll releases all reservations except those of batches with blobs and of jobs' results.
+// ReleaseAll releases all reservations except the reservations of batches with blobs and of jobs'
+// results.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch+

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A result takes up stored bytes until it expires.
+// A result counts toward the account's stored bytes until it expires.
 const reserveResult = "insert into reservation (id, account, bytes, until) values (?, ?, ?, ?) on conflict do nothing"
 
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
@@ -48,7 +48,7 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
 	if math.IsNaN(fraction) {
-		fraction = 0 // NaN, which SQLite would store as null
+		fraction = 0 // SQLite would store NaN as null
 	}
 	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *transaction) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))

@@ -121,8 +121,8 @@ func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }
 
-// Take rejects a session after a single read, so that rejected callers do not hold up clients that
-// are leaving.
+// Take rejects a session after a single read, so that rejected callers do not delay the writes of
+// clients that are leaving.
 //
 // Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the slot's
 // own epoch is dead or unknown.

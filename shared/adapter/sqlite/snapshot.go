@@ -50,7 +50,7 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-const placeCheck = time.Minute // the timeout for checking a placed database
+const placeCheck = time.Minute // the timeout for Place's check
 
 // Place writes a snapshot to path, where no database may exist.
 //

@@ -2,9 +2,9 @@
 // write is on disk, except for sessions.
 //
 // Writes run one after another on one connection. Their transactions take the write lock at once,
-// so that none fails halfway because of a lock. Reads have their own connections and never wait for
-// a writer. Accounts take turns on the connections for lists. Other processes may open the file at
-// the same time. A write waits for them for up to busyTimeout, and then fails with
+// so that no transaction fails halfway because of a lock. Reads have their own connections and
+// never wait for a writer. Accounts take turns on the connections for lists. Other processes may
+// open the file at the same time. A write waits for them for up to busyTimeout, and then fails with
 // fault.Unavailable.
 //
 // A write on a full disk fails with fault.StorageFull and changes nothing.
@@ -71,7 +71,7 @@ type DB struct {
 	writer, reader, lister *sql.DB
 	// lists lets accounts take turns on lister.
 	lists *ratelimit.Turns
-	// lookup holds prepared statements for frequent queries. changes holds those of the writer.
+	// lookup holds prepared statements for frequent queries. changes holds the writer's.
 	lookup, changes *statements
 	now             func() time.Time
 	settled         func() bool
@@ -179,7 +179,7 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close rejects new reads and writes, waits for those that are running and closes the file.
+// Close rejects new reads and writes, waits for running reads and writes, and closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }

@@ -103,8 +103,7 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	})
 }
 
-// recordedBefore returns an error unless the attempt recorded under this number is this very
-// attempt.
+// recordedBefore returns an error unless the same attempt is recorded under this number.
 func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.Attempt) error {
 	var at int64
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,

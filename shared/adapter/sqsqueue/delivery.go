@@ -166,7 +166,7 @@ func isStale(err error) bool {
 		invalid   *types.ReceiptHandleIsInvalid
 		code      interface{ ErrorCode() string }
 	)
-	// For an expired receipt, SQS returns the code for any invalid parameter.
+	// SQS reports an expired receipt with its general code for invalid parameters.
 	return errors.As(err, &notLeased) || errors.As(err, &invalid) ||
 		errors.As(err, &code) && code.ErrorCode() == "InvalidParameterValue"
 }

@@ -176,7 +176,7 @@ func (h home) token(t *testing.T, config aws.Config) string {
 }
 
 // A job times out 15 s before its deadline. The local AWS does not support TimeoutSecondsPath, so
-// the definition has two seconds instead.
+// this test uses a fixed timeout of two seconds.
 func TestExecutionTimesOut(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

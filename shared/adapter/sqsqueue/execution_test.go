@@ -25,7 +25,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		age    time.Duration // of the job when its run starts
+		age    time.Duration // the job's age when its run starts
 		ended  bool          // whether the job ended before the report
 		report func(ctx context.Context, h home, token string) error
 		status job.Status

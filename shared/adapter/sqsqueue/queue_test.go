@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// home contains the AWS resources of one test.
 type home struct {
-	// runs is the worker's view of the records, and jobs the service's view.
+	// runs is the worker's view of the records. jobs is the service's view.
 	runs    *dynamo.Runs
 	jobs    *dynamo.Jobs
 	queue   *sqsqueue.Queue

@@ -87,8 +87,8 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 			t.Fatal(err)
 		}
 	}
-	// One job was leased by an earlier worker, which loses the lease, one is queued, and one has
-	// failed a run, which its next worker reports.
+	// One job was leased by an earlier worker, which loses the lease. Another is queued. The third
+	// has a failed run, which its next worker reports.
 	begin("job_begun")
 	if d := h.receive(t, time.Second); d.JobID() != "job_begun" {
 		t.Fatalf("%s was received", d.JobID())

@@ -30,7 +30,7 @@ type input struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
 	Queue   string `json:"queue"`
-	Timeout int    `json:"timeout"` // for the queue and the workers, in seconds
+	Timeout int    `json:"timeout"` // for waiting and running, in seconds
 	Open    open   `json:"open"`
 }
 

@@ -25,7 +25,7 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	}
 	switch execution.Status {
 	case "FAILED":
-		// An event without a reason is treated as a rejected write, which is harmless.
+		// Treat an event without a reason as a rejected write, which is the harmless case.
 		stop = job.Refused
 		if execution.Error != "" && !strings.HasSuffix(execution.Error, "ConditionalCheckFailedException") {
 			stop = job.Broken

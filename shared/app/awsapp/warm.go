@@ -46,10 +46,10 @@ type warmUp struct {
 	next time.Time
 }
 
-// Within wakeEvery of a wake call, the workers are still starting.
+// wakeEvery is the minimum time between two wake calls. Workers take longer than that to start.
 const wakeEvery = 10 * time.Second
 
-// warm implements api.Config.Warm. If the lane has no worker, it wakes one and returns false.
+// warm implements api.Config.Warm. If the lane has no worker, it starts workers and returns false.
 func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	warm, err := w.workers.Warm(ctx, lane)
 	if err != nil || warm || w.waker == nil {

@@ -14,7 +14,8 @@ import (
 // developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
-// exporter adds the annotations that functions use, so that one search finds the spans of both.
+// exporter adds the annotations that functions use, so that one search finds spans of functions and
+// containers.
 type exporter struct {
 	sdk.SpanExporter
 	client *http.Client

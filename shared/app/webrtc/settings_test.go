@@ -13,7 +13,7 @@ import (
 )
 
 // newSTUN starts a STUN server that ignores the first request, sends garbage before each response,
-// and always reports seen.
+// and always reports the address seen.
 func newSTUN(t *testing.T, seen string) (url string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ type Statuses struct {
 }
 
 // ofAny is for routes that every key and token may call. own is the status for the account's
-// credentials, others for those of another account.
+// credentials, others for another account's.
 func ofAny(own, others int) Statuses {
 	return Statuses{
 		Key: own, AdminKey: own, Token: own, AdminToken: own, TokenForOtherModels: own,

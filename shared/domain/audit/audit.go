@@ -49,12 +49,12 @@ type Entry struct {
 	Action  Action
 	Subject string
 	// Before and After hold the object as JSON, without secrets. Before is empty for a new object,
-	// After for a deleted one.
+	// After for a deleted object.
 	Before, After json.RawMessage
 }
 
 // New returns the entry for a change. before is nil for a new object, and after is nil for a
-// deleted one.
+// deleted object.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}

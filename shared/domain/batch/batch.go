@@ -67,7 +67,7 @@ type Batch struct {
 	Status Status
 	// Model is the model of all calls. It is empty until the input has been validated.
 	Model string
-	// Errors lists why the batch failed or why the service ended it.
+	// Errors lists the reasons why the batch failed or why the service ended it.
 	Errors []Error
 	// Outcome is the final status that the batch will get once it is finalized.
 	Outcome Status
@@ -109,8 +109,8 @@ type Error struct {
 
 // Chunk is a blob of results, with one JSON object per line.
 type Chunk struct {
-	// Number counts from 0. A runner saves a chunk only after reading all earlier ones, so no line
-	// is in two chunks.
+	// Number counts from 0. A runner saves a chunk only after reading all earlier chunks, so no
+	// line is in two chunks.
 	Number int
 	Blob   string
 	// Failures is true if the results are errors, false if they are responses.

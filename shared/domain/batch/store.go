@@ -9,8 +9,9 @@ import (
 
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch. It deletes the account's oldest cleared batches beyond the newest
-	// kept ones. most limits the account's open batches. For most and kept, 0 means no limit.
+	// Create records a new batch. It keeps at most kept of the account's cleared batches and
+	// deletes the oldest. most limits the account's open batches. For most and kept, 0 means no
+	// limit.
 	//
 	// Errors: fault.Limited if the account already has most open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error

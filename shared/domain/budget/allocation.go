@@ -11,8 +11,8 @@ const (
 	// RenewEvery is the interval at which a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
 	// FenceAfter is how long after the start of its last successful write a process may draw from
-	// an allocation. Time during which the process is suspended counts. After that, it must first
-	// renew the allocation.
+	// an allocation, including time while it is suspended. Later, it must first renew the
+	// allocation.
 	FenceAfter = time.Minute
 	// EndAfter is how long after an allocation's last write, by the store's clock, any process may
 	// end the allocation (docs/contract/budgets.md#allocations). It is longer than FenceAfter, so
@@ -28,7 +28,7 @@ type Allocation struct {
 	Counter
 	// Ids are never reused.
 	ID string
-	// Amount includes spent amounts but not returned ones.
+	// Amount includes spent amounts but not returned amounts.
 	Amount int64
 	// Spent is the amount used by ended calls. Flight is the amount, on top of Spent, that stays
 	// used if the process dies. It includes the reservations of running calls.
@@ -49,8 +49,8 @@ type Taken struct {
 type Allocations interface {
 	// Take enlarges an allocation by most, or by the remaining amount if that is smaller. If less
 	// than least remains, even after ending the counter's expired allocations, the allocation is
-	// not enlarged. A new allocation has the amount 0. Take also records Spent and Flight, as
-	// Report does.
+	// not enlarged. A new allocation starts at 0. Take also records Spent and Flight, as Report
+	// does.
 	//
 	// Errors: ErrAllocationEnded.
 	Take(ctx context.Context, l Allocation, limit, least, most int64) (Taken, error)

@@ -50,7 +50,8 @@ type ID struct {
 type Budget struct {
 	ID
 	Limit int64
-	// WarnURL receives warnings in the same way as a job's webhook. Empty means that none are sent.
+	// WarnURL receives warnings in the same way as a job's webhook. Empty means that no warnings
+	// are sent.
 	WarnURL string
 }
 
@@ -89,7 +90,7 @@ type Claim struct {
 }
 
 // Hold is an amount that one job has taken from a counter. It is kept in the job's record until the
-// job ends. A store may count it on a counter of its own. In that case Counter.Window is a
+// job ends. A store may count it on a separate counter. In that case Counter.Window is a
 // store-specific name.
 type Hold struct {
 	Counter
@@ -143,7 +144,7 @@ type Budgets interface {
 	// Budgets returns the budgets of an account and its keys, sorted by key, period and unit. The
 	// result reflects every Set that has returned.
 	Budgets(ctx context.Context, account string) ([]Budget, error)
-	// Set creates a budget, or replaces the one with the same ID, and adds the audit entry. If
+	// Set creates a budget, or replaces the budget with the same ID, and adds the audit entry. If
 	// nothing changes, it adds no entry.
 	Set(ctx context.Context, from audit.Origin, b Budget) error
 	// Delete deletes a budget and adds the audit entry. It keeps the counters.

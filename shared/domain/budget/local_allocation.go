@@ -28,8 +28,8 @@ type localAllocation struct {
 	manager *Manager
 
 	mu sync.Mutex
-	// stored is a lower bound for what the store holds: after a failed call, Amount is the smaller
-	// of the two possible values. Flight is not used.
+	// stored is a lower bound for the allocation in the store: after a failed call, Amount is the
+	// smaller of the two possible values. Flight is not used.
 	stored Allocation
 	// reserved is the amount drawn by running calls. wanted is the amount that waiting calls need.
 	reserved, wanted int64
@@ -212,7 +212,7 @@ func (s *localAllocation) settle(amount, used int64) {
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
-	for range 3 { // other calls may draw the rest first
+	for range 3 { // other calls may draw the rest before this call
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
 			return amount

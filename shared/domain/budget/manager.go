@@ -19,7 +19,7 @@ const (
 	// tickEvery is how often allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime limits how long Run spends returning allocations at shutdown. It retries every
+	// drainTime limits how long Run spends returning allocations at shutdown. Run retries every
 	// retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
@@ -209,7 +209,7 @@ func (m *Manager) end(ctx context.Context, s *localAllocation) {
 }
 
 // Run renews allocations and returns unused amounts until the context ends. Then it returns
-// everything except what running calls have reserved.
+// everything except the amounts that running calls have reserved.
 func (m *Manager) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()

@@ -425,8 +425,8 @@ func (e modelEntry) sizes(path string, m *Model) error {
 	return nil
 }
 
-// checkData checks that the form has a field for the file that the model edits, or none if the
-// model edits no file.
+// checkData checks that the form has a field for the file that the model edits, or no such field if
+// the model edits no file.
 func (m *Model) checkData(path string) error {
 	data, takesData := m.Form.Field("data")
 	switch {

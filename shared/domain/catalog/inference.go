@@ -13,7 +13,7 @@ const (
 	Chat        Route = "chat"
 	Completions Route = "completions"
 	Responses   Route = "responses"
-	// CountTokens is POST /v1/messages/count_tokens.
+	// Messages is POST /v1/messages, and CountTokens is POST /v1/messages/count_tokens.
 	Messages    Route = "messages"
 	CountTokens Route = "count_tokens"
 	Embeddings  Route = "embeddings"
@@ -50,8 +50,9 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
-// ReasoningField names the field of an assistant's message that the upstreams read earlier reasoning
-// from. If it is empty, chats are forwarded unchanged, and translated requests have both fields.
+// ReasoningField names the field of an assistant's message from which the upstreams read earlier
+// reasoning. If it is empty, chats are forwarded unchanged, and translated requests have both
+// fields.
 type ReasoningField string
 
 const (
@@ -85,7 +86,8 @@ type Inference struct {
 	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion
 	// tokens. It is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
-	// DefaultMaxTokens is the limit to send if the caller sets none. 0 means that no limit is sent.
+	// DefaultMaxTokens is the limit to send if the caller sets no limit. 0 means that no limit is
+	// sent.
 	DefaultMaxTokens int
 	// MaxTokensField is the upstream's name for the field that limits tokens.
 	MaxTokensField string
@@ -101,7 +103,7 @@ type Inference struct {
 	// MaxEvent limits an event of a stream, in bytes.
 	MaxEvent int
 	// AnyField means that every field of a request is forwarded. Otherwise only common fields and
-	// those in Fields are.
+	// the fields in Fields are.
 	AnyField bool
 	Fields   []string
 	// Price is nil if the operator set no price.
@@ -114,7 +116,7 @@ type Inference struct {
 	// the prompt is too long.
 	Fallbacks []string
 	Queue     Queue
-	// Upstreams lists the model servers. Only placeholders have none.
+	// Upstreams lists the model servers. It is empty only for placeholders.
 	Upstreams []Upstream
 }
 
@@ -127,8 +129,8 @@ func (m *Inference) Serves(route Route) bool {
 // Speaks reports whether the upstreams support the route natively.
 func (m *Inference) Speaks(route Route) bool { return slices.Contains(m.Routes, route) }
 
-// Capabilities returns the native routes, followed by those translated to chat. CountTokens is part
-// of Messages.
+// Capabilities returns the native routes, followed by the routes translated to chat. CountTokens is
+// part of Messages.
 func (m *Inference) Capabilities() []Route {
 	all := slices.DeleteFunc(slices.Clone(m.Routes), func(r Route) bool { return r == CountTokens })
 	for _, route := range overChat {
@@ -139,7 +141,7 @@ func (m *Inference) Capabilities() []Route {
 	return all
 }
 
-// Takes reports whether a row accepts the given field in addition to the common ones.
+// Takes reports whether a row accepts the given field, which is not one of the common fields.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
 // Queue limits how many calls may wait for an upstream, and for how long. The zero value disables

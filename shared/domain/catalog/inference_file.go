@@ -176,7 +176,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	if field, err := e.upstreams(m); err != nil {
 		return nil, wrong(field, err)
 	}
-	// Local model servers may receive every field.
+	// Local model servers get every field by default.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}

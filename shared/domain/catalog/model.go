@@ -185,7 +185,7 @@ type Field struct {
 // These fields mean the same in every form.
 const (
 	PromptField = "prompt"
-	// ReferenceField is a picture that shows the desired result.
+	// DataField is the file to edit. ReferenceField is a picture that shows the desired result.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"
@@ -207,8 +207,8 @@ type Form struct {
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request with these fields, and no others, has all required fields of
-// the form and no unknown ones.
+// Suffices reports whether a request with exactly these fields has all required fields of the form
+// and no unknown fields.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {

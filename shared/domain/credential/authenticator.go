@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// CacheAge limits how long a revoked key keeps working. It also limits how long a key still
-	// fails after it has been created, if it was used before that. Both limits require a store
-	// whose reads see all earlier writes.
+	// CacheAge limits how long a revoked key keeps working. It also limits how long a new key may
+	// fail if it was used before it was created. Both limits require a store whose reads see all
+	// earlier writes.
 	CacheAge = 5 * time.Second
 	// cacheSize limits the memory that callers with made-up keys can consume.
 	cacheSize = 10_000
@@ -68,7 +68,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// isGuess reports whether an invalid secret may have been guessed. An expired secret was not.
+// isGuess reports whether an invalid secret may have been guessed. An expired secret was not
+// guessed.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {

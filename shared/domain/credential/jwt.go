@@ -32,7 +32,7 @@ const (
 	maxJWT = 16 << 10
 )
 
-// The names match those in the response that issues the token.
+// The names are the same as in the response that issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -116,7 +116,7 @@ func jwtHeader(hash Hash) string {
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
 	forged := fault.Wrap(errForged, fault.NotFound, "%s", ErrTokenNotFound.Message)
 	end := strings.LastIndexByte(text, '.')
-	signed := text[:end] // a JWT has two dots, so end is not -1, so end is not -1
+	signed := text[:end] // a JWT has two dots, so end is not -1
 	header, claims, _ := strings.Cut(signed, ".")
 	hash, ok := hashOfJWT(claims)
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(text[end+1:])

@@ -111,8 +111,8 @@ func (t Tiers) checked() (Tiers, error) {
 	return t, nil
 }
 
-// Find returns the named tier, or the default tier if there is none: a key must not gain
-// permissions because its tier is missing from the table.
+// Find returns the named tier. If the table has no such tier, it returns the default tier, because
+// a key must not gain permissions from a missing tier.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {
 		return tier

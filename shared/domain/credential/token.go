@@ -43,7 +43,7 @@ type Token struct {
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Verifier is the public key that verifies the token's JWT, or nil if there is none.
+	// Verifier is the public key that verifies the token's JWT, or nil if the token has no JWT.
 	Verifier ed25519.PublicKey
 }
 

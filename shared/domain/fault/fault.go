@@ -68,8 +68,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain. It returns Internal if there is none,
-// and "" for nil.
+// CodeOf returns the code of the first fault in err's chain. It returns Internal if it finds no
+// fault, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -19,7 +19,7 @@ type SignedBlobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// SignedSuffix ends only the blob names of pending files, so that a store can restrict
+// SignedSuffix ends the blob names of pending files, and no others, so that a store can restrict
 // notifications to these blobs.
 const SignedSuffix = ".signed"
 

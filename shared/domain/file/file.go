@@ -30,13 +30,13 @@ type File struct {
 	// Lifetime is the time from the arrival of the bytes until expiry, or 0 for a persistent file.
 	Lifetime time.Duration
 	// Pending means that the bytes have yet to arrive at a signed URL, before UploadUntil. Until
-	// they have, only that upload can use the file. (The JSON names are stored in idempotency
+	// they arrive, only that upload can use the file. (The JSON names are stored in idempotency
 	// records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
-	// Reserved is the upload's reservation. Create and Finalize replace it with the file. It is
-	// zero if there is none.
+	// Reserved is the upload's reservation, or zero if nothing is reserved. Create and Finalize
+	// replace it with the file.
 	Reserved Reservation `json:"Room"`
 }
 
@@ -145,8 +145,8 @@ type Reservation struct {
 	Until time.Time
 }
 
-// Ample is how many times larger than an early reservation the account's remaining storage must be,
-// so that bytes reserved too early do not block other uploads.
+// Ample limits early reservations: the account's remaining storage must be Ample times as large, so
+// that bytes reserved too early do not block other uploads.
 const Ample = 128
 
 var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its limit of pending files.")

@@ -17,7 +17,7 @@ import (
 const (
 	DefaultUploads = 256
 	// An upload reserves in advance a quarter of the bytes that have arrived, but at least
-	// leastStep and at most mostStep bytes. Large uploads thus need few writes, and small ones
+	// leastStep and at most mostStep bytes. Large uploads thus need few writes, and small uploads
 	// reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20

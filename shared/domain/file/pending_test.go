@@ -9,7 +9,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// overtaken extends a pending file only after first, the work of another request, has run.
+// Before it extends a pending file, overtaken calls the function first, which does the work of
+// another request.
 type overtaken struct {
 	file.Retention
 	first func()

@@ -41,7 +41,7 @@ func (r Rules) Validate() error {
 const MinIdle = 5 * time.Minute
 
 type State struct {
-	WokenAt     time.Time // the last wake, or zero if there was none if there was none
+	WokenAt     time.Time // the last wake, or zero
 	ExcessSince time.Time // since when there have been too many workers, or zero
 	Fleet       job.Fleet // the workers at the last check, used for job admission
 }
@@ -91,7 +91,7 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	switch {
 	case running >= wanted:
 		seen.ShortSince = time.Time{}
-		// All workers have started. The last one took this long.
+		// All workers have started. The last start took this long.
 		if running > last.Running && !last.ShortSince.IsZero() && !last.WantedSince.IsZero() {
 			seen.StartTime = learn(last.Starts(), now.Sub(last.WantedSince))
 		}
@@ -121,8 +121,8 @@ func learn(known, took time.Duration) time.Duration {
 // seenEvery limits the age of the recorded state while workers run.
 const seenEvery = 5 * time.Minute
 
-// worthRecording reports whether the state must be written. Nothing is written while the deployment
-// sleeps.
+// worthRecording reports whether the state must be written. Nothing is written while no workers run
+// or are wanted.
 func worthRecording(seen, last job.Fleet) bool {
 	someone := seen.Running > 0 || seen.Wanted > 0
 	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
@@ -137,12 +137,12 @@ type Store interface {
 	//
 	// Errors: fault.Unavailable.
 	Read(ctx context.Context) (State, error)
-	// Wake records the time of a wake. A time before the recorded one is ignored.
+	// Wake records the time of a wake. A time before the recorded time is ignored.
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// Saw records since when there have been too many workers (zero if there are not), and the
-	// workers' state.
+	// Saw records the workers' state, and since when there have been too many workers (zero if
+	// there are not too many).
 	//
 	// Errors: fault.Unavailable.
 	Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error

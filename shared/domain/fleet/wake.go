@@ -41,7 +41,7 @@ func (f *Fleet) Wake(ctx context.Context) (change Change, err error) {
 	return change, nil
 }
 
-// Rise raises the number of workers to what the jobs need. It never lowers the number.
+// Rise raises the number of workers to the number that the jobs need. It never lowers the number.
 func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	change, err := f.raise(ctx, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ const (
 	// RiseEvery is the interval between checks after the number was raised. They are needed because
 	// queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises limits these checks, so that they end before the next regular check.
+	// MostRises limits the number of these checks, so that they end before the next regular check.
 	MostRises = 3
 )
 

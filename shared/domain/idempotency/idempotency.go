@@ -20,8 +20,9 @@ const (
 	MaxKey = 255 // in bytes
 	// MakeTime limits how long after a claim the resource may be created. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which an unsettled claim's request can no longer create anything. It
-	// allows for clock differences and store calls that take effect after their timeout.
+	// Abandoned is the age of an unsettled claim after which its request can no longer create
+	// anything. It allows for clock differences and store calls that take effect after their
+	// timeout.
 	Abandoned = 2 * MakeTime
 	// maxWait limits how long a request waits for another request with the same key. The checks
 	// become less frequent, because most requests end quickly.
@@ -51,9 +52,9 @@ type Record struct {
 }
 
 type Store interface {
-	// Claim records the claim if the key has no record, a record older than Age, or an unsettled
-	// record of the resource instead (which may be empty). It returns the key's record after that.
-	// If the record names the claim's own resource, the claim won. Claim is exact under
+	// Claim records the claim unless the key has a record younger than Age. It also replaces an
+	// unsettled record of the resource instead, which may be empty. It returns the key's record
+	// after that. If the record names the claim's own resource, the claim won. Claim is exact under
 	// concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
 	// Settle records that the claim's resource was created, unless the claim has been replaced or

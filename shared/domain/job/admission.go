@@ -8,8 +8,8 @@ import (
 
 // Backlog is the work that a new job on a lane must wait for.
 type Backlog struct {
-	// Jobs counts the lane's pending and processing jobs, and AccountJobs those of the account.
-	// AccountOpen counts the account's open jobs on all lanes.
+	// Jobs counts the lane's pending and processing jobs, and AccountJobs the account's jobs among
+	// them. AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
 	// Running is the number of the lane's jobs that are being processed. It may be unknown if Spare
 	// is 0. Spare is the number of extra slots for accounts without a running job.
@@ -29,7 +29,8 @@ type Fleet struct {
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers have been lost since.
 	WantedSince time.Time
-	// ShortSince is since when Running has been below Wanted without any worker starting, or zero.
+	// ShortSince is the time since which Running has been below Wanted and no worker has started,
+	// or zero.
 	ShortSince time.Time
 	StartTime  time.Duration // as observed, or 0
 }
@@ -41,10 +42,10 @@ const (
 	firstRunTime = 10 * time.Second
 	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long after completing a job an account is expected to send another. In the
-	// simulation of scarce workers, a value of ten minutes made one percent more jobs miss their
-	// deadline. Without any limit, a client could keep absent accounts in the count by sending
-	// failing jobs.
+	// OthersFor is how long after completing a job an account is expected to send another job. In
+	// the simulation of scarce workers, a value of ten minutes made one percent more jobs miss
+	// their deadline. Without any limit, a client could keep absent accounts in the count by
+	// sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction is the fraction of a backlog that one account may fill while no other account
 	// has queued jobs. The remaining quarter is for accounts with fewer jobs.
@@ -141,9 +142,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 }
 
 // AdmitWaiting is like Admit, but for a caller that waits at most wait for the job to end. A wait
-// of 0 is unlimited. Of other accounts' jobs, only those with an earlier turn count. The job's turn
-// must be due within three quarters of the wait, because the jobs before it may be slower than the
-// mean. The job must also end within the wait.
+// of 0 is unlimited. Other accounts' jobs count only if their turn is earlier. The job's turn must
+// be due within three quarters of the wait, because the jobs before it may be slower than the mean.
+// The job must also end within the wait.
 //
 // Errors: as for Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {

@@ -6,7 +6,7 @@ import (
 )
 
 type Orchestrator interface {
-	// Stop stops a job's orchestration. It succeeds even if none is running.
+	// Stop stops a job's orchestration. It succeeds even if no orchestration is running.
 	Stop(ctx context.Context, id string) error
 }
 

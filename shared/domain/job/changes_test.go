@@ -71,7 +71,7 @@ func (b *broken) Stop(_ context.Context, id string) error {
 	return errors.New("no response")
 }
 
-// The orchestrator is not told about a failed cancellation, but the job is cancelled.
+// If the orchestrator fails during a cancellation, the job is still cancelled.
 func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

@@ -80,8 +80,8 @@ func (e Estimate) Validate() error {
 	return nil
 }
 
-// Takes interpolates the run time between points. Outside them, it extrapolates from the nearest
-// two.
+// Takes interpolates the run time between points. Outside their range, it extrapolates from the
+// nearest two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {
@@ -101,7 +101,7 @@ func (e Estimate) TooLong(length, within time.Duration) bool {
 }
 
 // Longest returns the greatest length below length, in whole seconds, at which the edit would
-// probably end within the given time. It returns 0 if there is none.
+// probably end within the given time. It returns 0 if there is no such length.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -131,7 +131,7 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
-			// The engine rejects edits that take too long as well, although later.
+			// The engine also rejects edits that take too long, but later.
 			s.config.Logger.WarnContext(ctx, "cannot read the estimates of edit times", "error", err)
 		} else {
 			s.estimates = estimates

@@ -34,7 +34,7 @@ func TestEstimatesAreInterpolatedAndExtrapolated(t *testing.T) {
 func TestLongestClipEndsInTime(t *testing.T) {
 	e, within := curve(), time.Minute
 	longest := e.Longest(5*time.Minute, within)
-	if longest != 10*time.Second { // takes 90 s
+	if longest != 10*time.Second { // a 10 s clip takes 90 s
 		t.Errorf("the longest clip is %v, want 10s", longest)
 	}
 	if e.TooLong(longest, within) || !e.TooLong(longest+time.Second, within) {

@@ -92,13 +92,13 @@ type Request struct {
 	Inputs  map[string]Input `json:"inputs,omitempty"`
 	// Price is the model's price for the requested size when the job was accepted, or nil. Length
 	// is the expected length of the result, or 0. Clip is the input's length by its header, if the
-	// result's differs.
+	// result's length differs.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
 	Clip   time.Duration       `json:"clip,omitempty"`
 	// Planned is nil if the size could not be read from the input's header.
 	Planned *catalog.Plan `json:"planned,omitempty"`
-	// Spread is true for jobs without inputs whose blob names begin with random digits (see
+	// Spread is true if the job has no inputs and its blob names begin with random digits (see
 	// Config.SpreadBlobs).
 	Spread bool `json:"spread,omitempty"`
 }
@@ -225,7 +225,8 @@ func (j Job) At(now time.Time) Job {
 // leastProgress is the progress at which the remaining time is first estimated.
 const leastProgress = 0.05
 
-// Left estimates from a job's progress how long it has left. That is known only in the first run.
+// Left estimates from a job's progress how much time it has left. The estimate is known only in the
+// first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Queues reads the queues of pending jobs. A read costs at most an index count.
+// Queues reads the queues of pending jobs. A read costs no more than counting index entries.
 type Queues interface {
 	Queue(ctx context.Context, lane Lane) (Queue, error)
 	// Own counts the account's other pending jobs on the job's lane.
@@ -49,8 +49,8 @@ const (
 	queueFor = 2 * time.Second // the time for which a queue is cached
 	// In a normal distribution, four of five values are within sigmas standard deviations.
 	sigmas = 1.28
-	// margin is the fraction by which known times are widened. estimateMargin is used instead for
-	// an engine's estimates and for small numbers of runs.
+	// margin is the fraction by which a range of known times is widened. estimateMargin is used
+	// instead for an engine's estimates and for small numbers of runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
@@ -94,7 +94,7 @@ func (s *Service) queue(ctx context.Context, lane Lane) (Queue, error) {
 	known = knownQueue{at: now}
 	if known.queue, known.err = s.config.Queues.Queue(ctx, lane); known.err != nil {
 		if ctx.Err() != nil {
-			return Queue{}, known.err // only this caller has gone away away
+			return Queue{}, known.err // only this caller has gone away
 		}
 		s.config.Logger.WarnContext(ctx, "cannot read the queue of a lane", "lane", lane, "error", known.err)
 	}

@@ -39,10 +39,10 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// A client that waits for a job of a known model reads it at most ten times: once after acceptance,
-// twice at four fifths of the shortest run (1.04 s), because the job had not started at first, and
-// then after every further tenth until the longest run's 1.9 s. Each client learns of the end
-// within a tenth of the run time, and half of them no later than without known run times.
+// A client that waits for a job of a known model reads it at most ten times: after acceptance,
+// twice at about four fifths of the shortest run time (1.04 s), and then after every further tenth
+// up to the longest run time (1.9 s). Each client learns of the end within a tenth of the run time,
+// and half of them no later than without known run times.
 func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }

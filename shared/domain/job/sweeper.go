@@ -40,7 +40,7 @@ const (
 	// overdueEvery is how often the sweeper ends overdue jobs that no client reads.
 	overdueEvery = 5 * time.Second
 	sweepEvery   = time.Minute
-	// uploadAge is how long after its last file a submission may remain in progress.
+	// uploadAge is how long a submission may remain in progress after its last file was stored.
 	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )

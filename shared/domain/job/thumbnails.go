@@ -16,7 +16,7 @@ const MaxThumbnails = 1 << 20 // limits the blob, in bytes
 // posterMark ends a blob that contains a poster. No JPEG ends with it.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob returns a blob name. The blob is stored after the job completes and deleted with
+// ThumbnailsBlob returns the name of a blob that is stored after the job completes and deleted with
 // the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()

@@ -14,8 +14,8 @@ func Usage(j Job) usage.Record {
 	}
 }
 
-// Billed returns the usage record for a completed job and its cost. It belongs to the day when the
-// job was accepted (see Runs.Complete).
+// Billed returns the usage record for a completed job and its cost. The record belongs to the day
+// when the job was accepted (see Runs.Complete).
 func Billed(completed Job) usage.Record {
 	record := Usage(completed)
 	record.Counts = usage.Counts{JobsCompleted: 1}

@@ -24,14 +24,14 @@ const (
 	longestPause    = time.Second
 	pauseDivisor    = 10
 	// If the run time of similar jobs is known, the first read happens after the fraction notYet of
-	// the shortest run time, or after longestSleep if that is earlier, so that a failure is
-	// noticed.
+	// the shortest run time, but at the latest after longestSleep, so that a failure is noticed.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
 	// knownRuns is how many runs of a model are needed before its shortest run time is considered
 	// known.
 	knownRuns = 3
-	// changesPause is used for clients that follow a job until it ends. Each read costs money.
+	// changesPause is the pause between reads for clients that follow a job until it ends. Each
+	// read costs money.
 	changesPause = 2 * time.Second
 )
 
@@ -72,7 +72,7 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	}
 	runs, err := s.config.RunTimes.RunTimes(ctx, j.Lane)
 	if err != nil {
-		return 0 // the client has to wait anyway
+		return 0 // the minimum time is optional
 	}
 	shortest, known := time.Duration(0), 0
 	for _, run := range runs {
@@ -102,7 +102,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// A run may be much shorter than the time that the job waited for it.
+	// Count from the start of the run, which may be much shorter than the wait for it.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt

@@ -82,7 +82,7 @@ func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	info.Duration = Seconds(math.Round(max(movie, length)*1e6) / 1e6)
 	info.FrameRate = float64(t.frames) * float64(t.scale) / float64(t.times)
 	info.Audio = audio
-	info.Interlaced = min(info.Width, info.Height) >= LeastFields // later frames may be
+	info.Interlaced = min(info.Width, info.Height) >= LeastFields // later frames may be interlaced
 	return info, info.Duration > 0
 }
 
@@ -101,7 +101,7 @@ type track struct {
 	// the sum of all frame durations.
 	scale, length, times uint64
 	frames               uint64
-	seen                 map[string]bool // boxes that may occur only once and have been seen
+	seen                 map[string]bool // boxes seen that may occur only once
 }
 
 // once marks the track as not plain if a box that may occur only once is repeated. Programs differ

@@ -117,8 +117,8 @@ func (j *JPEG) memory(blocks int64) int64 {
 
 // maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode a scan
 // that changes nothing, and yet a decoder visits every block for it. Phones append a video to the
-// picture. A marker occurs in it by chance about once in 65,536 bytes, so a file may have one more
-// scan per bytesPerScan, up to mostScans.
+// picture. In the video, a marker occurs by chance about once in 65,536 bytes, so a file may have
+// one more scan per bytesPerScan, up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10
@@ -131,7 +131,7 @@ const (
 func CheckJPEG(r io.ReaderAt, size int64) error {
 	count, most := 0, int(min(maxScans+size/bytesPerScan, mostScans))
 	buffer := make([]byte, 64<<10)
-	// The chunks overlap by one byte, because a marker has two.
+	// The chunks overlap by one byte, because a marker has two bytes.
 	for at := int64(0); at < size; at += int64(len(buffer) - 1) {
 		n, err := r.ReadAt(buffer, at)
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -78,7 +78,7 @@ func inspectMoov(w *window, moov box) Info {
 				frames, seconds = t.frames, t.seconds
 			}
 		case "mvex":
-			// In a fragmented file, only this box may hold the duration of all fragments.
+			// In a fragmented file, the total duration may be only in this box.
 			duration = 0
 			for extends := range boxes(w, b.start, b.end) {
 				if extends.kind == "mehd" {

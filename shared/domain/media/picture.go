@@ -14,7 +14,7 @@ func fixedSize(w *window, mime string) (width, height int) {
 	switch mime {
 	case "image/png": // ISO/IEC 15948, 11.2.2: IHDR comes first
 		return int(big.Uint32(head[16:])), int(big.Uint32(head[20:]))
-	case "image/gif": // the logical screen size size
+	case "image/gif": // the logical screen size
 		return int(little.Uint16(head[6:])), int(little.Uint16(head[8:]))
 	case "image/bmp":
 		if little.Uint32(head[14:]) < 40 { // an OS/2 header

@@ -16,7 +16,7 @@ type Still struct {
 	Orientation int
 	Profile     []byte // an ICC profile, or nil
 	CMYK        bool   // true for a JPEG with four color components
-	// Gamma is the exponent of a PNG without a profile, or 0. The usual one is 0.45455.
+	// Gamma is the exponent of a PNG without a profile, or 0. The usual value is 0.45455.
 	Gamma float64
 	// Frames are the frames of an animated WebP.
 	Frames []Frame
@@ -33,10 +33,11 @@ type Frame struct {
 	Start, End int64
 	// X and Y are the frame's position on a canvas of size Width by Height.
 	X, Y, Width, Height int
-	// Wide and High are its own size.
+	// Wide and High are the frame's own size.
 	Wide, High int
 	Duration   time.Duration
-	// A frame replaces the canvas below it, or is blended with it. Afterwards it may be cleared.
+	// A frame replaces the canvas below it or is blended with it. Afterwards the frame's area may
+	// be cleared.
 	Replaces, Cleared bool
 }
 
@@ -149,7 +150,7 @@ func (s *Still) readWebP(w *window) {
 // maxWebPChunks allows for many frames, because the Exif chunk follows them.
 const maxWebPChunks = 10_000
 
-// Static returns the frame as a WebP of its own.
+// Static returns the frame as a separate WebP.
 func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	length := f.End - f.Start
 	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))

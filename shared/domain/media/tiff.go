@@ -23,7 +23,7 @@ func inspectTIFF(w *window) Info {
 	return Info{Width: tags[tiffWidth].value, Height: tags[tiffHeight].value}
 }
 
-// CheckTIFF rejects a TIFF that FFmpeg shows black or as a thumbnail.
+// CheckTIFF rejects a TIFF that FFmpeg would decode as a black picture or a thumbnail.
 //
 // Errors: fault.Invalid, with a message for the sender; errors of r.
 func CheckTIFF(r io.ReaderAt, size int64) error {
@@ -49,8 +49,7 @@ func exifOrientation(exif []byte) int {
 // tiffTag holds a number, or the offset of a value that consists of several bytes.
 type tiffTag struct{ count, value int }
 
-// tiffTags reads those tags of the first directory that hold a single number, the profile, and the
-// version of DNG.
+// tiffTags reads tags of the first directory: all single numbers, the profile, and the DNG version.
 func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12

@@ -117,7 +117,7 @@ func (f *Failures) find(name string) *failing {
 	}
 	f.order.MoveToFront(element)
 	one := element.Value.(*failing)
-	// If the clock was set back, nothing changes.
+	// If the clock was set back, no failure is forgiven.
 	if forgiven := int(max(now.Sub(one.since), 0) / forgiveEvery); forgiven > 0 {
 		one.count, one.since = max(one.count-forgiven, 0), now
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// listsAtOnce limits how many lists are in memory at once. listsKept of these turns are
-	// reserved for accounts that have none.
+	// listsAtOnce limits how many list responses are in memory at once. listsKept of these turns
+	// are reserved for accounts without a turn.
 	listsAtOnce, listsKept = 32, 16
 	listWait               = 5 * time.Second // the longest wait for a turn
 )
@@ -37,11 +37,11 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
 // account that has the fewest turns. Among equals, it goes to the account that was served longest
-// ago. Some turns are reserved for accounts that have none.
+// ago. Some turns are reserved for accounts without a turn.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is the number of turns reserved for accounts that have none.
+	// kept is the number of turns reserved for accounts without a turn.
 	kept    int
 	held    map[string]int
 	waiting []*turn
@@ -56,7 +56,7 @@ type turn struct {
 }
 
 // NewTurns permits the given number of concurrent calls. kept of them are reserved for accounts
-// that have no turn.
+// without a turn.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }

@@ -15,7 +15,7 @@ const (
 	// before each frame.
 	checkEvery = 500 * time.Millisecond
 	retryEvery = time.Second // after a store failure
-	// settleTime limits how long a store call may take effect after it was abandoned.
+	// settleTime limits how long an abandoned store call may still take effect.
 	settleTime = time.Minute
 )
 
@@ -56,8 +56,8 @@ type lease struct {
 	over    bool
 }
 
-// debt is a slot that must be freed at due, and again until until, because an abandoned Take may
-// still take effect in the store.
+// debt is a slot that must be freed at the time due, and repeatedly until the time in until,
+// because an abandoned Take may still take effect.
 type debt struct {
 	slot       Slot
 	due, until time.Duration

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// PollEvery is how often an instance reads a queue in which its clients wait, so that it takes
-	// a slot that was freed elsewhere within a second.
+	// PollEvery is how often an instance reads a queue with waiting clients. It takes a slot within
+	// a second after another instance freed it.
 	PollEvery = 750 * time.Millisecond
 	// TicketLife is how long a ticket remains valid after its last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
@@ -27,7 +27,7 @@ type Ticket struct {
 	ID string
 	// Number determines the order in the queue. 0 requests the next number.
 	Number int64
-	// Longest is the maximum length of the queue when this ticket joins it.
+	// Longest is how long the queue may be, including this ticket.
 	Longest int
 }
 

@@ -24,11 +24,10 @@ import (
 
 const (
 	RenewEvery = 15 * time.Second // one write for all of an instance's sessions
-	// FenceAfter is how long after the start of its last successful renewal an instance stops
-	// serving.
+	// FenceAfter is how long an instance may serve after its last successful renewal started.
 	FenceAfter = 30 * time.Second
-	// TakeAfter is how long after an epoch's last renewal, on the store's clock, its slots may be
-	// taken. The sessions of a crashed instance are counted for at most 45 s
+	// TakeAfter is how old an epoch's last renewal must be, on the store's clock, before its slots
+	// may be taken. The sessions of a crashed instance are counted for at most 45 s
 	// (docs/contract/limits.md#realtime-limits).
 	TakeAfter = 40 * time.Second
 )
@@ -46,18 +45,18 @@ type Slot struct {
 
 type Store interface {
 	// Begin starts a lease under a new, unique epoch. Repeating Begin for a live epoch renews it.
-	// Other instances use the address, which may be empty.
+	// Other instances reach this one at the address, which may be empty.
 	//
 	// Errors: fault.Conflict if the epoch is dead.
 	Begin(ctx context.Context, epoch, address string) error
 
-	// Address returns the address of the epoch's instance, or "" if it has none.
+	// Address returns the address of the epoch's instance, or "" if the instance has no address.
 	//
 	// Errors: fault.Conflict if the epoch is dead or unknown, or its last renewal is older than
 	// TakeAfter.
 	Address(ctx context.Context, epoch string) (string, error)
 
-	// Errors: fault.Conflict if the epoch is dead or unknown. That never changes.
+	// Errors: fault.Conflict if the epoch is dead or unknown. A dead epoch stays dead.
 	Renew(ctx context.Context, epoch string) error
 
 	// End frees the lease's slots immediately. The epoch is then dead. The lease need not exist.

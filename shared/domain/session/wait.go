@@ -122,7 +122,7 @@ func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	}
 }
 
-// leave returns once the store has removed the waiter's ticket.
+// leave removes the waiter from the queue, and returns once the store has removed its ticket.
 func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -193,8 +193,8 @@ func (i *Instance) poll(q *queue) bool {
 	return false
 }
 
-// renew renews the tickets and returns the waiters whose turn it is. It ends the waits of those for
-// whom the queue has no space.
+// renew renews the tickets and returns the waiters whose turn it is. If the queue has no space for
+// a waiter, it ends the wait.
 func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	own := make([]Ticket, len(waiters))
 	for n, w := range waiters {

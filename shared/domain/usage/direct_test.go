@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn adds each record but first reports failures.
+// stubborn adds each record, but at first reports failures.
 type stubborn struct {
 	usage.Store
 	failures int

@@ -26,7 +26,7 @@ type Counts struct {
 	Jobs, JobsCompleted int64
 	// Cost is in billionths of the catalog's currency (docs/contract/gateway.md#costs).
 	Cost int64
-	// BatchRequests and BatchCost are the shares of Requests and Cost that are due to batches.
+	// BatchRequests and BatchCost are the batches' amounts within Requests and Cost.
 	BatchRequests, BatchCost int64
 }
 
@@ -45,8 +45,8 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost caps the cost in one Counts, in billionths, at a billion units of the currency, so that
-// sums do not overflow.
+// MaxCost limits the cost in one Counts, so that sums do not overflow. It is in billionths: a
+// billion units of the currency.
 const MaxCost = 1e18
 
 // Amount formats billionths as a decimal number such as 0.00012.

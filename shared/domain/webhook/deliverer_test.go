@@ -87,7 +87,6 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Response, error)) 
 	return w
 }
 
-// ended returns an ended job with a webhook.
 func (w *world) ended() job.Job {
 	w.Helper()
 	j := job.Job{

@@ -10,7 +10,7 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits all concurrent attempts, and atOnceOfAccount those of one account.
+	// atOnce limits all concurrent attempts, and atOnceOfAccount one account's.
 	atOnce          = 32
 	atOnceOfAccount = 4
 	// An account is slow if an attempt within the last slowFor took longer than slowAfter.

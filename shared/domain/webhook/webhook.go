@@ -78,7 +78,7 @@ func First(event, account string, at time.Time) ScheduledAttempt {
 }
 
 type Log interface {
-	// Attempts returns the attempts in order. They are kept for the age of a job's record.
+	// Attempts returns the attempts in order. They are kept as long as the job's record.
 	Attempts(ctx context.Context, event string) ([]Attempt, error)
 }
 

@@ -52,7 +52,7 @@ type Config struct {
 	// Key is sent to the servers as a bearer token, for example for a proxy in front of them. It
 	// may be empty.
 	Key string
-	// Models without a workflow cannot be edited.
+	// Models without a workflow cannot be used.
 	Models []*catalog.Model
 	// Folder is the base for relative workflow paths.
 	Folder string

@@ -20,7 +20,8 @@ import (
 // maxReason limits text from a server in the log, in code points.
 const maxReason = 300
 
-// explain converts the error of a run. ctx is the caller's context, and within is that of the run.
+// explain converts the error of a run. ctx is the caller's context, and within is the run's
+// context.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -111,7 +112,7 @@ func (d *record) failure(prompt string) error {
 	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
 }
 
-// GPU out-of-memory exceptions usually have their own type, but those on the CPU do not.
+// GPU out-of-memory exceptions usually have their own type. CPU out-of-memory exceptions do not.
 func outOfMemory(kind, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
@@ -125,7 +126,7 @@ type file struct {
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file in a node's output, regardless of the name of the list.
+// resultOf returns the first file in a node's output, whatever list it is in.
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })
@@ -141,7 +142,7 @@ func resultOf(output map[string]json.RawMessage) (file, bool) {
 	return file{}, false
 }
 
-// first returns 1 for the list that is searched first, and 0 for others.
+// first returns 1 for the list that resultOf searches first, and 0 for others.
 func first(list string) int {
 	if list == "images" {
 		return 1

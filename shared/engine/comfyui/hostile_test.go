@@ -360,7 +360,7 @@ func TestRunSurvivesFlappingServer(t *testing.T) {
 	}
 }
 
-// A run never gets the id of another run, and thus its result.
+// A run never gets another run's id, because it would then get that run's result.
 func TestDuplicateRunIDIsRejected(t *testing.T) {
 	s := fakeServer(t)
 	s.Hold = make(chan struct{})

@@ -24,7 +24,7 @@ type state struct {
 	// err is the reason why the server cannot accept runs now, or nil.
 	err   error
 	lacks []string
-	// short means that the memory that the run needs is in use by other runs.
+	// short means that other runs are using the memory that the run needs.
 	short bool
 	// queued is the number of runs in the server's queue, from all clients.
 	queued int
@@ -97,7 +97,8 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// refusal returns an error that is retryable if some server lacks nothing or could not be checked.
+// refusal returns the error for a run that no server accepts. It is retryable if a server lacks
+// nothing or could not be checked.
 func refusal(states []state) *engine.Error {
 	var causes []error
 	var unreachable, short bool

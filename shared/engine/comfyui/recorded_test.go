@@ -22,7 +22,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains responses of ComfyUI, classesFile its descriptions of node classes.
+// recordedFile contains responses of ComfyUI. classesFile contains its descriptions of node
+// classes.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")

@@ -103,7 +103,7 @@ func (s *server) send(
 	refused := &statusError{status: response.StatusCode}
 	// After a protocol switch, the body is a connection that the context cannot end.
 	if refused.status >= http.StatusBadRequest {
-		// The body may be truncated, because the status is enough.
+		// A truncated body is harmless, because the status is enough.
 		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	}
 	return nil, refused

@@ -107,9 +107,8 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Run edits as specified by [engine.Engine]. The stages are those of the server. When the context
-// ends, the connection is closed, and the server stops at its next step. Run does not wait for
-// that.
+// Run edits as specified by [engine.Engine]. It reports the server's stages. When the context ends,
+// it closes the connection and returns. The server stops at its next step.
 //
 // Run waits for an unreachable server, so that a server restart does not use up one of the job's
 // attempts.

@@ -63,7 +63,7 @@ func TestInvalidEstimatesAreErrors(t *testing.T) {
 		status int
 		body   string
 	}{
-		{http.StatusNotFound, ""}, // an older engine server without estimates without estimates
+		{http.StatusNotFound, ""}, // an older engine server without estimates
 		{http.StatusOK, "<html>"},
 		{http.StatusOK, `{"estimates":[]}`},
 		{http.StatusOK, `{"estimates":[{"seconds":[1],"slack":1.5},null]}`},

@@ -58,7 +58,7 @@ func refusal(response *http.Response) error {
 	// After a protocol switch, the body is a connection that the context cannot end.
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest {
-		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body is not a valid line
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body does not parse
 	}
 	if len(body) > 0 {
 		if line, err := parse(body); err == nil && line.Error != nil {

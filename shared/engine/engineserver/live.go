@@ -30,9 +30,8 @@ const (
 
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live frames with engine servers (package livewire). For a session it chooses, among
-// the servers that have the model and free capacity, the one with the fewest sessions. It is safe
-// for concurrent use.
+// Live edits live frames with engine servers (package livewire). Each session goes to the least
+// loaded server that has the model and free capacity. It is safe for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
@@ -100,8 +99,7 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no free session. Try again.")
 }
 
-// serving returns the servers that have the model, starting with those that have the fewest
-// sessions.
+// serving returns the servers that have the model, ordered by their number of sessions.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))

@@ -256,7 +256,7 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 			t.Parallel()
 			url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 				switch {
-				case number == 0: // the start message message
+				case number == 0: // the start message
 				case kind == livewire.Picture:
 					return c.on(payload, w)
 				default:
@@ -282,7 +282,8 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	}
 }
 
-// The server crashes between two frames or during one. The session keeps its prompt and its image.
+// The server crashes between two frames or during a frame. The session keeps its prompt and its
+// image.
 func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	var sessions, crashes atomic.Int64
 	crashes.Store(2)

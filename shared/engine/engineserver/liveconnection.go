@@ -176,7 +176,7 @@ func liveRefusal(response *http.Response) error {
 		oneLine(line.Error.Message, maxMessage))
 }
 
-// guarded returns work that ends the connection when it returns or panics.
+// guarded wraps work so that the connection ends when work returns or panics.
 func (c *liveConnection) guarded(work func() error) func() {
 	return func() {
 		err := func() (err error) {
@@ -267,7 +267,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// Discard a response that was never fetched: its change was abandoned.
+		// The response to an abandoned change may never have been fetched. Discard it.
 		select {
 		case <-c.sets:
 		default:

@@ -38,7 +38,7 @@ func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := scripted(t, http.StatusOK, c.answer, closes)
-			_ = c.call(url) // opens the connection before the measurement before the measurement
+			_ = c.call(url) // opens the connection before the measurement
 			alloctest.Check(t, len(c.answer), func() {
 				if err := c.call(url); err == nil {
 					t.Error("the response was accepted")

@@ -90,7 +90,7 @@ func (p *Pool) choose(ctx context.Context) *member {
 }
 
 // take picks the least loaded server that is not in down and counts the run. It returns nil if
-// there is none.
+// every server is in down.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

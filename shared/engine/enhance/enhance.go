@@ -36,7 +36,7 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings takes the values of the CUTROOM_ENHANCE_… settings. It returns nil if none is set.
+// FromSettings takes the values of the CUTROOM_ENHANCE_… settings. It returns nil if all are empty.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {

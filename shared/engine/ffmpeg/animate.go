@@ -226,7 +226,7 @@ func (a *animation) show() error {
 	return nil
 }
 
-// each visits the pixels of a frame on the canvas, and those of the decoded frame.
+// each calls visit with each pixel of a frame: on the canvas and as decoded.
 func (a *animation) each(f media.Frame, visit func(to, from []byte)) {
 	for y := range min(f.High, a.size.Height-f.Y) {
 		for x := range min(f.Wide, a.size.Width-f.X) {

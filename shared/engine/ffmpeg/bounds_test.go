@@ -100,7 +100,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
 		t.Fatal(err)
 	}
-	most := usage.Maxrss // of the largest child process so far
+	most := usage.Maxrss // the memory peak of the largest child process so far
 	if runtime.GOOS != "darwin" {
 		most <<= 10
 	}

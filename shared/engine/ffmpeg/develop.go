@@ -38,7 +38,7 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 }
 
 // develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a picture
-// that needs conversion is also scaled down to it.
+// that needs conversion is also scaled down so that its longer side is at most side.
 func (t *Tools) develop(
 	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
 ) (engine.Input, error) {
@@ -109,8 +109,7 @@ const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns the filters that ffmpeg needs, or nil if it needs none. The filters may read
-// the table cube.
+// corrections returns the filters that ffmpeg needs, or nil. The filters may read the table cube.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")
@@ -182,7 +181,7 @@ const maxHEIF = 256 << 20
 
 const unpacked = "unpacked.png"
 
-// others holds the offsets of the flag bytes of all other pictures in the file.
+// others holds the offsets of the flag bytes of all pictures in the file except the main one.
 func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, others []int64, most time.Duration) error {
 	copied := filepath.Join(folder, "picture.heif")
 	if err := write(copied, from); err != nil {
@@ -201,8 +200,8 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 	return err
 }
 
-// stills maps the brands of sequences, which older versions of heif-convert reject, to those of
-// pictures.
+// stills maps the brands of sequences to picture brands, because older versions of heif-convert
+// reject sequences.
 var stills = map[string]string{"avis": "avif", "msf1": "heic", "hevc": "heic", "hevx": "heic"}
 
 // hide marks pictures as hidden, and a sequence as a picture, so that heif-convert decodes only the

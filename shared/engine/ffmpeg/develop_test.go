@@ -66,7 +66,7 @@ func name(c color.RGBA) string {
 }
 
 // All formats are inspected in every orientation. Only PNG and HEIC are decoded in every
-// orientation, because tools rotate the other formats, except AVIF, like PNG.
+// orientation. Tools rotate the other formats in the same way as PNG, except AVIF.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {

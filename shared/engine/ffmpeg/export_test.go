@@ -38,8 +38,8 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine skips the control run after each failure. With many bad files, control runs
-// are half of all runs.
+// ThatTrustTheMachine skips the control run that follows each failure. With many bad files, half of
+// all runs would be control runs.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	fast := *t
 	fast.skipControl = true

@@ -98,8 +98,8 @@ func (b bounds) timeFor(command Command) time.Duration {
 	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
-// defaultBounds returns limits far above the needs of any input within the limits of the catalog:
-// 1.3 GB to tone-map 4096x4096 pictures, plus the thread stacks for each core.
+// defaultBounds returns limits far above the needs of any input that the catalog allows. The most
+// memory is needed to tone-map 4096x4096 pictures: 1.3 GB plus the thread stacks for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
@@ -110,7 +110,7 @@ func defaultBounds() bounds {
 }
 
 // memoryFor returns enough memory for a 4K picture, but at most half of the machine's, in bytes.
-// machine is 0 if unknown.
+// machine is the machine's memory, or 0 if unknown.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -257,7 +257,7 @@ func supported(codecs, filters string) coders {
 				has[found[1]+" "+name] = true
 			}
 		}
-		// The list omits a coder that is the only one and has the codec's name.
+		// If a codec has only one coder and both have the same name, the list omits the coder.
 		named := func(kind string) bool {
 			return slices.ContainsFunc(listed, func(found []string) bool { return found[1] == kind })
 		}

@@ -65,7 +65,7 @@ func (t *Tools) measure(
 }
 
 type packetTimes struct {
-	// packets is the number of pictures in the track that has the most.
+	// packets is the highest number of pictures in any track.
 	packets  int
 	duration time.Duration
 	beyond   bool
@@ -115,8 +115,8 @@ type clock struct {
 	last, due float64
 }
 
-// next returns the shift to add to a packet's time. It changes if the time jumps, as where two
-// recordings were joined: FFmpeg continues without a gap.
+// next returns the shift to add to a packet's time. The shift changes if the time jumps, for
+// example where two recordings were joined, because FFmpeg continues without a gap.
 func (c *clock) next(at, length, shift float64) float64 {
 	const gap, back = 10, 0.1
 	if ahead := at + shift - c.due; c.running && (math.Abs(ahead) > gap || at+shift+back < c.last) {

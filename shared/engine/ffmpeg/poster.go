@@ -51,7 +51,7 @@ func (f format) decoded(pictures int) int64 {
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// A picture is blank if its brightness deviates less (standard deviation, 0 to 255).
+	// A picture is blank if the standard deviation of its brightness (0 to 255) is lower.
 	blankBelow = 8.0
 	// The first candidate with at least this fraction of the largest deviation is chosen. After a
 	// fade from black, it is the earliest clear frame.
@@ -61,9 +61,9 @@ const (
 // Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a
 // non-blank frame from the first two seconds. A thumbnail has at most 320 pixels on the longer side
 // and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files are related,
-// like a result and its input: if one thumbnail would be blank, all show the same later moment,
-// because an edit may also start blank. Posters writes into the folder. One ffmpeg process makes
-// all first pictures; each video that is searched for a later picture needs another.
+// like a result and its input: if one thumbnail would be blank, all show the same later moment.
+// Posters writes into the folder. One ffmpeg process makes all first pictures; each video that is
+// searched for a later picture needs another.
 //
 // Errors: [*engine.Error]. If one file cannot be decoded, the call fails.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
@@ -95,10 +95,10 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// searchLater replaces the videos' pictures if some videos start blank. The new pictures all show
-// the moment at which none of these is blank. A video that cannot be decoded that far keeps its
-// first picture. The search leaves a quarter of the context's time, so that Posters can still
-// return the first pictures.
+// searchLater replaces the videos' pictures if some videos start blank. The new pictures show the
+// first moment at which no video is blank. A video that cannot be decoded that far keeps its first
+// picture. The search leaves a quarter of the context's time for Posters to return the first
+// pictures.
 func (t *Tools) searchLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -185,8 +185,8 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
 const laterFile = "poster-later.pam"
 
-// candidates returns up to the given number of candidates; for a poster, only the last one. If time
-// runs out, it returns the pictures written so far.
+// candidates returns up to the given number of candidates, or for a poster only the last of them.
+// If time runs out, it returns the pictures written so far.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.sourceOf(ctx, of)
 	if err != nil {
@@ -218,7 +218,7 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 		found = append(found, one)
 	})
 	if late && len(found) > 0 {
-		return found, nil // the last picture may be truncated
+		return found, nil // without the error: the last picture may be truncated
 	}
 	return found, err
 }
@@ -285,7 +285,7 @@ func ReadThumbnail(path string) (Thumbnail, error) {
 	return Thumbnail{JPEG: encoded, Blank: one.blank()}, err
 }
 
-// still is a decoded picture with four bytes per pixel, as readStill returns it.
+// still is a decoded picture with four bytes per pixel.
 type still struct {
 	pixels []byte
 	size   catalog.Size

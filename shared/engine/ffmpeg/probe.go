@@ -51,7 +51,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, err
 	}
 	claimed := info
-	info.FrameRate = 0 // FFmpeg guesses the rate of some videos, such as browser recordings
+	info.FrameRate = 0 // FFmpeg only guesses the rate of some videos, such as browser recordings
 	if err := check(info); err != nil {
 		return media.Info{}, err
 	}
@@ -82,13 +82,13 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 	}
 	info, decoded = report.video(t.has)
 	if parseSeconds(report.Format.StartTime) > lateStart {
-		info.Duration = 0 // programs differ in whether the header's duration includes the start
+		info.Duration = 0 // programs disagree on whether the header's duration includes the start time
 	}
 	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
 	return info, decoded, log, nil
 }
 
-// lateStart is more than the time before the first picture of a recording.
+// lateStart exceeds ordinary recordings' start times.
 const lateStart = time.Second
 
 // unsteady lists containers that do not declare their sound format.
@@ -160,7 +160,7 @@ func reject(err error) error {
 	return err
 }
 
-// undecoded returns the error for a file from which a successful probe decoded nothing.
+// undecoded returns the error for a file whose probe succeeded but decoded nothing.
 func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	f := &failure{log: log, err: errors.New("nothing was decoded")}
 	if known := explain(f); known != nil {

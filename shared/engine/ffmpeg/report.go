@@ -52,7 +52,7 @@ type picture struct {
 	SideData          []sideData `json:"side_data_list"`
 }
 
-// sideData contains the rotation of a picture in degrees, and the matrix with its mirroring.
+// sideData contains a picture's rotation in degrees, and the matrix, which may also mirror.
 type sideData struct {
 	Rotation      float64
 	DisplayMatrix string
@@ -99,8 +99,8 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// choose returns the track that a player would play: the first decodable default track, or else
-// the first decodable one. found is false if none can be decoded.
+// choose returns the track that a player would play: the first decodable default track, or else the
+// first decodable track. found is false if no track can be decoded.
 func choose(tracks []stream, has coders) (track int, found bool) {
 	best := 0
 	for i, s := range tracks {
@@ -124,7 +124,7 @@ var fielded = []string{"h264", "mpeg2video", "mpeg4", "vc1", "mjpeg", "prores", 
 // orientation returns the Exif orientation of a matrix in ffprobe's format, or 0 if it rotates by
 // another angle.
 func orientation(matrix string) int {
-	rows := strings.Fields(matrix) // two numbers of each row: an offset, three numbers, an offset ...
+	rows := strings.Fields(matrix) // use two numbers of each row: an offset, three numbers, an offset ...
 	if len(rows) < 7 {
 		return 0
 	}
@@ -175,8 +175,8 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". It returns otherwise if the value is unknown, zero or
-// infinite.
+// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the
+// argument otherwise.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

@@ -62,7 +62,7 @@ func TestRunReadsFramesFirst(t *testing.T) {
 	}
 }
 
-// The program only sees that its input ends.
+// The program sees only the end of its input, not the error.
 func TestRunFailsWithBrokenFrames(t *testing.T) {
 	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
 	err := find(t).Run(t.Context(), ffmpeg.Command{

@@ -116,7 +116,7 @@ func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
 
-// explained is explainStill for an error that explainProbe has converted.
+// explained is explainStill for errors from explainProbe.
 func explained(ctx context.Context, err error) error {
 	var known *engine.Error
 	switch {

@@ -86,7 +86,7 @@ func decodeAll(t *testing.T, list string) {
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		if file.Refused && probed != nil && i%3 > 0 {
-			// A third of the rejected files are also run.
+			// A third of the rejected files are also passed to Run.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}
@@ -135,7 +135,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 			programs++
 			continue
 		}
-		// An exited process's id can be reused for the sandbox of a later one.
+		// An exited process's id can be reused for the sandbox of a later process.
 		if found := box.FindStringSubmatch(line); found != nil {
 			delete(decoders, found[1])
 			continue
@@ -162,7 +162,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen returns whether FFmpeg may open a path: a hostile file itself, a result, or a system
+// mayOpen reports whether FFmpeg may open a path: a hostile file itself, a result, or a system
 // file.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {

@@ -21,8 +21,8 @@ func (s Source) corrected() bool {
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Tilted
 }
 
-// trackOptions selects the decoder. Size changes are left to the filters. Otherwise FFmpeg would
-// restart the graph, which loses filter state and crashes some filters.
+// trackOptions selects the decoder. Filters handle size changes. Otherwise FFmpeg would restart the
+// graph, which loses filter state and crashes some filters.
 func (s Source) trackOptions() []string {
 	var options []string
 	if s.corrected() {
@@ -58,7 +58,8 @@ func (s Source) corrections() string {
 		filters += ",bwdif=mode=send_frame:deint=interlaced"
 	}
 	if turn := turns[s.Info.Orientation]; turn != "" {
-		// Newer versions copy a frame's matrix to the result, FFmpeg 5 copies the file's: see [unturn].
+		// Newer versions copy a frame's matrix to the result. FFmpeg 5 copies the file's matrix;
+		// see [unturn].
 		filters += "," + turn + ",sidedata=mode=delete:type=DISPLAYMATRIX"
 	}
 	return filters
@@ -110,8 +111,8 @@ func (s Source) Sound(number int, seconds float64, out string) string {
 	case s.Info.SoundLate:
 		start += ":first_pts=0" // a graph that restarts would add the silence again
 	}
-	// Integer samples are always finite, as the encoder requires. Later in the chain, FFmpeg would
-	// not find a layout for six channels.
+	// Integer samples are always finite, as the encoder requires. If the conversion came later in
+	// the chain, FFmpeg would not find a layout for six channels.
 	if s.SoundFilters != "" {
 		format += "," + s.SoundFilters
 	}

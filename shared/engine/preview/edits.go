@@ -24,8 +24,8 @@ const (
 	maxReversed = 1 << 30
 )
 
-// resize applies the ordinary edits to the spec's size and length. A loop counts once there. It
-// returns the length of the whole result.
+// resize applies the ordinary edits to the spec's size and length, without a loop's repeats. It
+// returns the length of the result with the repeats.
 func (e *edit) resize() (time.Duration, error) {
 	edits := e.asked.Edits
 	e.clip = look.Clip{Length: e.spec.Duration.Seconds(), FPS: e.spec.FPS}
@@ -97,7 +97,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
 	}
 	same := func(_ *edit, link string) (string, error) { return link, nil }
-	// before runs the beginning of the graph for a file that the main run needs.
+	// before runs the beginning of the graph to create a file that the main run needs.
 	before := func(after func(*edit, string) (string, error), filters string, args ...string) error {
 		first := *e
 		link, err := after(&first, read(&first))
@@ -139,7 +139,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("preview: %w", err)
 	}
 	e.closers = append(e.closers, frames)
-	e.people = nil // their frames play forward
+	e.people = nil // the frames in which people were found play forward
 	info, err := frames.Stat()
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
@@ -152,11 +152,11 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	return e.filter("setparams=range=tv:colorspace=bt709,format=gbrp", "[0:v:0]"), nil
 }
 
-// backward reads the frames of a file from the last one to the first.
+// backward reads a file's frames from last to first.
 type backward struct {
 	file io.ReaderAt
-	// frame is the size of a frame, at the start of the current frame, and read the number of its
-	// bytes that were read.
+	// frame is the size of a frame, at is the offset of the current frame, and read is how many of
+	// its bytes were read.
 	frame, at, read int64
 }
 
@@ -215,7 +215,8 @@ func (e *edit) finish(link string) (string, error) {
 	return link, nil
 }
 
-// place lays a picture over the link where the edit says, at a distance from the border.
+// place lays a picture over the link at the position that the edit requests, at a distance from the
+// border.
 func (e *edit) place(link, drawn string, edit look.Edit) string {
 	across, down := edit.Place()
 	margin := min(e.size.Width, e.size.Height) / 20

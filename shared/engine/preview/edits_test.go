@@ -15,10 +15,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// frameAt returns the sample's frame at a time of the test's clips.
+// frameAt maps a position in the result to the position in the input that it shows.
 type frameAt func(x, y float64) (fromX, fromY float64)
 
-// Each geometric edit moves the pixels as it says.
+// Each geometric edit moves the pixels as its prompt says.
 func TestGeometryIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 100 * time.Millisecond
@@ -26,7 +26,7 @@ func TestGeometryIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		prompt        string
 		width, height int
-		from          frameAt // in fractions of the sides
+		from          frameAt // positions are fractions of the sides
 	}{
 		{"rotate 90 degrees", 180, 320, func(x, y float64) (float64, float64) { return y, 1 - x }},
 		{"rotate left", 180, 320, func(x, y float64) (float64, float64) { return 1 - y, x }},
@@ -61,7 +61,7 @@ func TestGeometryIsEdited(t *testing.T) {
 	}
 }
 
-// Each edit of time shows the input's moments at the right times, and has the right length.
+// Each time edit shows the input's moments at the right times, and has the right length.
 func TestTimeIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 2 * time.Second
@@ -169,7 +169,7 @@ func TestSoundIsEdited(t *testing.T) {
 
 var meanVolume = regexp.MustCompile(`mean_volume: (-?[\d.]+) dB`)
 
-// loudness returns the mean volume of a file's sound in dB, -100 without sound.
+// loudness returns the mean volume of a file's sound in dB, or -100 for silence.
 func loudness(t *testing.T, path string) float64 {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-hide_banner", "-i", path, "-vn", "-af", "volumedetect", "-f", "null", "-").CombinedOutput()
@@ -197,7 +197,7 @@ func TestAmountsScaleChanges(t *testing.T) {
 	}
 }
 
-// A prompt of quotations must not keep the program busy.
+// A prompt full of quotations must not keep the program busy.
 func TestPromptHasFewTexts(t *testing.T) {
 	read := look.Read("write "+strings.Repeat(`"WWWWWWWWWW" `, 285), nil)
 	if len(read.Edits) > 4 || len(read.Ignored) == 0 {

@@ -60,7 +60,7 @@ const (
 const flickerTo = 0.15
 
 // At or above this speed, in units per second, a texture rushes. At 720 lines and 20 frames per
-// second, it is 14 pixels per frame; encoders search 16 pixels.
+// second, this is 14 pixels per frame. Encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {

@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders a look's operations with fast filters: those written in C that process slices in
+// apply renders a look's operations with fast filters: filters written in C that process slices in
 // parallel.
 //
-// Operations that leave no fine detail run at half size, as do later ones that add none. Operations
-// that change only shapes work on luma and chroma.
+// Operations that leave no fine detail run at half size, as do later operations that add no detail.
+// Operations that change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
@@ -100,7 +100,7 @@ func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	return full
 }
 
-// coarse reports whether an operation adds no detail to a picture that has none.
+// coarse reports whether an operation adds no detail to a picture without fine detail.
 func (g *graph) coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Blur, look.Bloom:
@@ -383,7 +383,7 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// blurFactor returns how far a picture may be scaled down before a blur, which hides the loss.
+// blurFactor returns how far a picture may shrink before a blur, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:

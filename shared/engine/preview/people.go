@@ -18,31 +18,30 @@ import (
 )
 
 const (
-	// The interval in seconds between the frames that are searched for faces, and the maximum
-	// number of intervals: in long clips they are longer.
+	// The seconds between frames that are searched for faces, and the maximum number of such
+	// intervals. Long clips have longer intervals.
 	searchedApart = 0.5
 	maxSearched   = 60
 	// scanned is the fraction of the progress that masks account for.
 	scanned = 0.45
 )
 
-// people is where a clip shows people.
+// people records where a clip shows people.
 type people struct {
 	size catalog.Size
-	// masks is a file with a frame of one byte per pixel after another, or nil.
+	// masks is a file of one mask per frame, with one byte per pixel, or nil.
 	masks *os.File
-	// faces lists the faces in every so many frames.
+	// faces lists the faces found in each search.
 	faces [][]person.Face
 	every int
 }
 
-// seen reports whether there is any face.
 func (p *people) seen() bool {
 	return slices.ContainsFunc(p.faces, func(faces []person.Face) bool { return len(faces) > 0 })
 }
 
-// scan finds the people and faces that the request needs in frames that read returns. Without a
-// person, the request loses the edits that need one.
+// scan finds the people and faces that the request needs in frames that read returns. If it finds
+// no person, it drops the edits that need a person.
 func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	masked, faces := e.needsMasks(), e.paints()
 	if !masked && !faces {
@@ -101,12 +100,13 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	return nil
 }
 
-// scanner is a writer of frames, with three bytes per pixel and twice the size of masks.
+// scanner receives frames, which have three bytes per pixel and twice the size of masks.
 type scanner struct {
 	people *people
 	size   catalog.Size
 	finder *person.Finder
-	// step is the number of frames from one to the next. once ends the search at the first face.
+	// step is how many of the clip's frames each received frame stands for. once ends the search at
+	// the first face.
 	step    int
 	once    bool
 	frame   []byte
@@ -167,7 +167,7 @@ func (s *scanner) next() error {
 	return nil
 }
 
-// areas reads frames that mark the people in red and their faces in green.
+// areas reads frames that mark people in red and faces in green.
 type areas struct {
 	*people
 	frames, left int
@@ -211,8 +211,8 @@ func (a *areas) next() error {
 	return nil
 }
 
-// drawFaces draws the faces at a time, in searches. Faces of two searches that are near each other
-// are one that moves; the others appear or vanish.
+// drawFaces draws the faces at a time, in searches. Two near faces in successive searches are one
+// face that moves. Other faces appear or vanish.
 func (a *areas) drawFaces(time float64) {
 	before := min(int(time), len(a.faces)-1)
 	after, share := min(before+1, len(a.faces)-1), time-float64(before)
@@ -281,7 +281,7 @@ func (e *edit) area(plane, filters string) string {
 		plane, e.size.Width, e.size.Height, keepRange, filters), "[0:v:0]")
 }
 
-// paint applies a look, and keeps the features of faces.
+// paint applies a look, but preserves facial features.
 func (e *edit) paint(ctx context.Context, link string, asked look.Look) (string, error) {
 	if e.people == nil || !erasesFaces(asked) {
 		return e.draw(ctx, link, asked)
@@ -353,7 +353,7 @@ func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest strin
 		}
 		return found
 	})
-	if radius == 0 || len(asked.Ops) > 1 { // one is only the seed's variation
+	if radius == 0 || len(asked.Ops) > 1 { // a single operation is only the seed's variation
 		link, err = e.paint(ctx, link, asked)
 	}
 	if err != nil || radius == 0 {
@@ -396,7 +396,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 	}
 	size := paintedSize(e.size)
 	frame := make([]byte, 3*size.Width*size.Height)
-	// The time of day is the first one that is named.
+	// The first time of day counts, so "day" is only the default.
 	if err := scene.Choose(wanted.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
 		return "", err
 	}

@@ -38,12 +38,12 @@ func portrait(t testing.TB, prompt string) engine.Spec {
 	}
 }
 
-// The head stays unless it is the subject, and the wall behind it changes as the prompt says.
+// The head does not change unless it is the subject. The wall behind it changes as the prompt says.
 func TestBackgroundAndPersonAreEditedApart(t *testing.T) {
 	for _, c := range []struct {
 		prompt    string
 		reference string
-		subject   image.Rectangle // which changes
+		subject   image.Rectangle // the area that changes
 		holds     func(before, after traits) bool
 	}{
 		{"blur the background", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain && math.Abs(a.light-b.light) < 4 }},
@@ -148,7 +148,7 @@ func details(a, b picture) float64 {
 	return correlation(sharp(a), sharp(b))
 }
 
-// The limits are twice the measured changes from mask to mask, on average.
+// The limits are twice the average change measured from mask to mask.
 func TestMasksDoNotFlicker(t *testing.T) {
 	size := catalog.Size{Width: 256, Height: 144}
 	for _, c := range []struct {

@@ -36,12 +36,12 @@ type traits struct {
 	// warmth is the mean of red minus the mean of blue.
 	warmth           float64
 	red, green, blue float64
-	// edges is the mean luma step between neighboring pixels, grain the mean of luma's second
+	// edges is the mean luma step between neighboring pixels. grain is the mean of luma's second
 	// differences.
 	edges, grain float64
 	// tones is how many of 4096 colors (4 bits per channel) cover nine tenths of the picture.
 	tones int
-	// borders is the luma of the outermost pixels, middle the luma around the center.
+	// borders is the luma of the outermost pixels. middle is the luma around the center.
 	borders, middle float64
 }
 

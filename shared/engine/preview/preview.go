@@ -42,7 +42,7 @@ type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Engine is the preview engine. It keeps no state between edits and is safe for concurrent use.
+// Engine keeps no state between edits and is safe for concurrent use.
 type Engine struct {
 	runner Runner
 	// drawing is held by the edit that is drawing its textures. Drawing uses half of the
@@ -111,7 +111,7 @@ type edit struct {
 	shown    previews
 	// clip describes the input for ordinary edits.
 	clip look.Clip
-	// people is nil if the request needs none, or there are none.
+	// people is nil if the request needs no people or the input shows no people.
 	people *people
 	// transparent means that an image gets a transparent background.
 	transparent bool
@@ -133,7 +133,7 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length returns the result's number of frames: as long as the input, and at least one.
+// length returns the result's number of frames, at least one. It is as long as the input.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
@@ -150,7 +150,7 @@ func (e *edit) look() look.Look {
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
 }
 
-// video applies the look to the entire frame or only to the subject.
+// video makes the result from a video.
 func (e *edit) video(ctx context.Context) error {
 	link, err := e.opened(ctx)
 	if err != nil {

@@ -85,7 +85,7 @@ func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error)
 	return look.Transfer(look.Measure(before), look.Measure(onWhite(pixels))), nil
 }
 
-// onWhite drops the alpha channel, and pixels that are mostly transparent.
+// onWhite drops the alpha channel. It also drops pixels that are mostly transparent.
 func onWhite(pixels []byte) []byte {
 	var opaque []byte
 	for i := 0; i+3 < len(pixels); i += 4 {

@@ -235,7 +235,7 @@ func sounds(t *testing.T, codec string, channels ...string) string {
 	return join(t, "a.ts", parts...)
 }
 
-// layered adds the pictures of a second layer to an HEVC, as iPhones store alpha.
+// layered adds the pictures of a second layer to an HEVC stream, as iPhones store alpha.
 func layered(t *testing.T) string {
 	raw, _ := sniffed(t, write(t, slices.Concat(drawn(bars, "320x180", "1"), strings.Fields(
 		"-pix_fmt yuv420p -c:v libx265 -preset ultrafast -x265-params log-level=error:repeat-headers=1 a.hevc"))...))

@@ -26,7 +26,7 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer limits each client's retries, so that an outage in AWS does not attract four times the
+// Retryer limits each client's retries, so that an outage in AWS does not cause four times the
 // load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
@@ -42,8 +42,8 @@ func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the configured client, for example one for AWS_CA_BUNDLE. Otherwise it returns
-// one that limits each attempt to AttemptTime plus wait, which is the duration of a long poll.
+// HTTPClient returns the configured client, for example for AWS_CA_BUNDLE. Otherwise it returns a
+// client that limits each attempt to AttemptTime plus wait, the duration of a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient

@@ -122,7 +122,7 @@ func settings(anchors string) string {
 	if anchors != "" {
 		all["trust"] = map[string]any{"user_anchors": anchors}
 	}
-	text, _ := json.Marshal(all) // strings and bools always encode always encode
+	text, _ := json.Marshal(all) // strings and bools always encode
 	return string(text)
 }
 

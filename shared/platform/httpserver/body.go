@@ -17,8 +17,8 @@ const unknownGrace = 5 * time.Second
 // The server waits this long for the rest of a request, if it is small, before it responds.
 const smallRestTime = 100 * time.Millisecond
 
-// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. For bodies that
-// need less time at this speed, Config.Longest applies instead.
+// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. If that takes less
+// than Config.Longest, Config.Longest applies instead.
 const steadyRate = 128 << 10
 
 // BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.

@@ -17,9 +17,9 @@ const (
 )
 
 // connections limits a server's open connections. When a limit is reached, a new connection
-// replaces one without a known account, or is closed if there is none. The connection to replace is
-// chosen from the site and address with the most connections: the one that has been idle longest,
-// or if none is idle, the oldest.
+// replaces one without a known account. If every connection has a known account, the new one is
+// closed. The replaced connection is from the site and address with the most connections: the one
+// that has been idle longest, or if none is idle, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int
@@ -106,8 +106,8 @@ func increased(counts map[netip.Prefix]*int, of netip.Prefix) *int {
 	return n
 }
 
-// evict closes a connection without a known account for which fits returns true, and reports
-// whether it found one.
+// evict closes a connection that has no known account and for which fits returns true. It reports
+// whether it found such a connection.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {
@@ -158,7 +158,8 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep removes a connection from its account and from unknown. The caller must hold the lock.
+// keep removes a connection from its account and from unknown, so that it cannot be evicted. The
+// caller must hold the lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
 		if c.known[conn.account]--; c.known[conn.account] == 0 {

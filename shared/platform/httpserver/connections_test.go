@@ -75,7 +75,7 @@ func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	took := alloctest.Of(func() {
 		for range perAddress + 10 {
 			conn := dialFrom(t, "127.0.0.1", address)
-			_, _ = io.WriteString(conn, head) // the server closes the last ones
+			_, _ = io.WriteString(conn, head) // the server closes the last connections
 		}
 		if !asks(t, dialFrom(t, "127.0.0.2", address)) {
 			t.Error("another address is not served")

@@ -47,7 +47,7 @@ type framing struct {
 	length                      uint64
 }
 
-// follow returns how many of the next bytes may be forwarded: those before a faulty line.
+// follow returns how many of the next bytes may be forwarded: the bytes before a faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {
@@ -92,7 +92,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	switch f.part {
 	case startLine:
-		// Only the version matters, and that the line is not empty.
+		// Only the version matters, and whether the line is empty.
 		if len(text) < version {
 			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
 		}
@@ -107,7 +107,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take needs a colon; such a long name is neither field
+		f.line[len(f.line)-1] = ':' // take needs a colon; a name this long matches neither field
 		return false
 	}
 	name := f.line[:colon]

@@ -16,7 +16,7 @@ import (
 )
 
 // keyed returns a handler with one route that requires a key and one that does not. If reads is
-// set, it reads the body first.
+// set, the handler reads the body first.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {

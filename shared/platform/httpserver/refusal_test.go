@@ -117,7 +117,7 @@ func TestRejectionReplacesContinue(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", upload)
-	all, err := io.ReadAll(conn) // ends when the server closes the connection the connection
+	all, err := io.ReadAll(conn) // ends when the server closes the connection
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 401 ") || strings.Contains(string(all), "100 Continue") {
 		t.Errorf("got %q: %v", all, err)
 	}

@@ -55,7 +55,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 			attribute.String("http.request.method", knownMethod(r.Method)), attribute.String("http.route", r.Pattern),
 			attribute.String("cutroom.request_id", e.id), attribute.String("cutroom.account", e.account),
 		)
-		if status > 0 { // otherwise cut off before the response started
+		if status > 0 { // 0 if the request was cut off before the response started
 			span.SetAttributes(attribute.Int("http.response.status_code", status))
 		}
 		if status >= http.StatusInternalServerError {

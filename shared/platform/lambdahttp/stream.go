@@ -38,7 +38,7 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// If there is no status, the invocation fails and API Gateway responds.
+			// Without a status, the invocation fails and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure
@@ -67,7 +67,7 @@ func (b *streamBody) Close() error {
 // set before started is closed may be read by others after that.
 type streamWriter struct {
 	header http.Header
-	// started is closed once the first status has set status and sent.
+	// started is closed once status and sent are set.
 	started  chan struct{}
 	status   int
 	sent     http.Header

@@ -18,8 +18,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open uses the reserve in an existing file, or fills a new one. If the disk is too full, the
-// reserve is not held, which is not an error.
+// Open uses an existing reserve, or creates and fills one. If the disk is too full, the reserve is
+// not held, which is not an error.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {

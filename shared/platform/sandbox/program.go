@@ -23,7 +23,7 @@ var shown = []string{
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide lists the folders for programs whose requirements are unknown.
+// wide lists the folders that a program with unknown requirements may read.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
@@ -113,7 +113,8 @@ func dependencies(ctx context.Context, path string) []string {
 	return libraries
 }
 
-// Self returns this program for running in the sandbox, even if its file has been replaced since.
+// Self returns this program, for running it in the sandbox. It works even if the program's file has
+// been replaced since.
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {

@@ -125,7 +125,7 @@ func TestPermittedActionsWork(t *testing.T) {
 	}
 }
 
-// Without the layers that deny them the actions succeed, which proves that those layers are
+// Without the layers that deny them, the actions succeed. This proves that those layers are
 // responsible.
 func TestForbiddenActionsAreDenied(t *testing.T) {
 	f := newSandbox(t)

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// Codec decodes one VP8 stream and encodes another, for one session. Its methods are safe for
-// concurrent use, but run one at a time.
+// Codec decodes one VP8 stream and encodes another, for one session. Concurrent calls of its
+// methods wait for each other.
 type Codec struct {
 	library *Library
 	starts  *rate.Limiter

@@ -79,7 +79,7 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// Calls every route that requires a credential with every kind of credential: see
+// This test calls every route that requires a credential with every kind of credential: see
 // docs/contract/auth.md#permissions.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
@@ -161,8 +161,8 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	}
 }
 
-// Calls every route with keys for its route group, for all other groups and for another model, and
-// with client tokens of these keys: see docs/contract/auth.md#limits-of-a-key.
+// This test calls every route with keys for its route group, for all other groups and for another
+// model, and with client tokens of these keys: see docs/contract/auth.md#limits-of-a-key.
 func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	of, without := map[string]string{}, map[string]string{}

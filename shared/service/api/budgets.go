@@ -31,9 +31,8 @@ func Budgets(s *service) []route {
 type BudgetService interface {
 	// States returns the budgets of an account and of its keys, with their usage.
 	States(ctx context.Context, account string) ([]budget.State, error)
-	// Set creates or replaces a budget.
 	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
-	// Delete returns fault.NotFound if there is no such budget.
+	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
@@ -201,7 +200,7 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	case unit == budget.Cost:
 		return budget.MaxLimit, nil
 	}
-	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // too large by less than a float64 can show
+	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // exceeds the limit by less than a float64 can show
 }
 
 const billionths = 1_000_000_000
@@ -247,9 +246,9 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey returns an error unless the budget is for another key that has no more permissions than
-// the admin key by. This keeps keys from raising their own limits. Only the operator can change the
-// account's budget.
+// ownKey returns an error unless the budget is for a different key that has no more permissions
+// than by, the admin key. This keeps keys from raising their own limits. Only the operator can
+// change the account's budget.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

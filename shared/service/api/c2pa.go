@@ -63,7 +63,8 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 }
 
 // sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns,
-// because a hostile file can take long. gone is the error if the blob has just been deleted.
+// because verifying a hostile file can take long. gone is the error if the blob has just been
+// deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {

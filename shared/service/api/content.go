@@ -102,8 +102,8 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Only a single byte range is supported. For others, send everything, as a server always
-		// may (RFC 9110, 14.2).
+		// Only a single byte range is supported. For any other Range, send everything, as a server
+		// always may (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
@@ -289,7 +289,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header fields about the blob, except the one in but.
+// clear removes the header fields about the blob. but names a field to keep.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

@@ -224,7 +224,7 @@ type diskWorld struct {
 	random  *mathrand.Rand
 	jobs    *job.Sweeper
 	scratch string
-	stop    func() // stops the worker
+	stop    func()
 	clip    string
 	picture string
 	jpeg    []byte
@@ -246,7 +246,7 @@ type slowUpload struct {
 type pendingURL struct{ url, bytes string }
 
 // Whatever calls are made and whenever the process dies, every byte in the blob folder counts
-// toward an account or a limited class. In the end none remain: see
+// toward an account or a limited class. In the end, no bytes remain: see
 // docs/contract/limits.md#bytes-on-the-disk.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {

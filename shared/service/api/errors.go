@@ -156,7 +156,7 @@ func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// Thanks to the Content-Length, a client that is still sending gets a complete response.
+// The Content-Length lets a client that is still sending get a complete response.
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

@@ -194,7 +194,7 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadFull's own errors; a truncated body returns another
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // from ReadFull; a truncated body has another error
 		err = nil
 	}
 	return head[:n], err

@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Posters makes thumbnails. Errors: *engine.Error with code invalid_input if a file cannot be
-// decoded.
+// Errors: *engine.Error with code invalid_input if a file cannot be decoded.
 type Posters interface {
 	// Posters returns a JPEG of each file; for a video, it shows one of the first frames. It may
 	// write to the folder.
@@ -29,8 +28,8 @@ type Posters interface {
 
 const (
 	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits the
-	// turn itself, not counting time for the file's size. It is short, so that a few slow turns do
-	// not make others time out.
+	// turn itself, plus time for the file's size. It is short, so that a few slow turns do not make
+	// others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
 	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one

@@ -76,7 +76,7 @@ type order struct {
 	webhook string
 }
 
-// asked identifies the form's content, regardless of its spelling and encoding.
+// asked identifies the form's content, however it was spelled and encoded.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {

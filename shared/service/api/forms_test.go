@@ -421,7 +421,7 @@ func TestReferencesAreResolved(t *testing.T) {
 	if content(t, filepath.Join(w.root, want.Blob)) != video {
 		t.Error("the job does not own its input")
 	}
-	const ofAccepted = 3 + 1 // inputs of two jobs in the table, and of this one
+	const ofAccepted = 3 + 1 // the inputs of two jobs in the table, and of this job
 	if got, want := len(w.files()), stored-1+ofAccepted; got != want {
 		t.Errorf("%d files, want %d: %v", got, want, w.files())
 	}

@@ -56,7 +56,7 @@ const createTime = 30 * time.Second
 
 // once creates a resource only for an account's first request with an Idempotency-Key. It returns
 // nil if this request created the resource, otherwise the record of the earlier request. The
-// creation continues if the client disconnects, because an abandoned one could not be cleaned up.
+// creation continues if the client disconnects, because a partial resource could not be cleaned up.
 //
 // Errors: as for create; problems with the key; fault.Conflict if the key was used for a different
 // request or is in use.

@@ -42,7 +42,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
 	head = head[:n]
-	whole := err == io.EOF || err == io.ErrUnexpectedEOF // ReadFull's own errors; a truncated body returns another
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // from ReadFull; a truncated body has another error
 	switch {
 	case err != nil && !whole:
 		return nil, nil, err
@@ -78,7 +78,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	return input, wrong, err
 }
 
-// refer checks a stored file, which copyReferences copies.
+// refer checks a stored file, which copyReferences copies later.
 func (in *inputs) refer(
 	ctx context.Context, field *catalog.Field, name, reference string,
 ) (*job.Input, *problem, error) {
@@ -114,8 +114,9 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// gone returns the problem of a reference to no file. If the request retries one that referred to
-// the file, gone returns the earlier input instead, so that the retry gets the first response.
+// gone returns the problem for a reference to a missing file. If the request retries one that
+// referred to the file, gone returns the earlier input instead, so that the retry gets the first
+// response.
 func (in *inputs) gone(
 	ctx context.Context, field *catalog.Field, reference string, unknown problem,
 ) (*job.Input, *problem, error) {
@@ -142,9 +143,9 @@ type fileReference struct {
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs last, because if
-// a file is then deleted, the copy does not count as stored bytes. Errors: problems if a file has
-// been deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs after all
+// checks, because the copies do not count as stored bytes. Errors: problems if a file has been
+// deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)

@@ -54,7 +54,7 @@ type storedBlobs struct {
 	// upload counts the stored bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is returned unless the request repeats an earlier one: unlessRepeated ignored a capacity
+	// full is the error unless the request is a retry. Either unlessRepeated ignored a capacity
 	// error, so the blob was read but not stored, or a referenced file is gone.
 	full  error
 	names []string

@@ -94,7 +94,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 // plan adds the price, and the size and the length that the prompt gives the result. It is called
 // only for new jobs, because reading a prompt takes milliseconds.
 func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
-	var read understanding.Result // has no edits for other engines
+	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {
 		read = understanding.Of(understanding.Request{
 			Kind: m.Kind, Prompt: request.Prompt, Reference: request.Inputs[catalog.ReferenceField].Blob != "",

@@ -168,7 +168,7 @@ func TestEndedJobCannotBeCancelled(t *testing.T) {
 	}
 }
 
-// The next sweep would delete them only much later.
+// The next sweep would delete the inputs only much later.
 func TestInputsOfCancelledJobAreDeletedAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))

@@ -14,7 +14,7 @@ type jobPageBody struct {
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// listJobs lists jobs newest first, in pages like those of files.
+// listJobs lists jobs newest first, in pages like the list of files.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Jobs.Cursors())

@@ -85,7 +85,7 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 // labelPattern excludes control characters, because labels are printed on terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// A request may name only the caller's tier, because an account cannot change its own limits.
+// A request may name only the caller's own tier, because an account cannot change its own limits.
 func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
 	label, found := sent.label()
 	named, there, wrong := sent.text("tier")

@@ -204,7 +204,7 @@ func TestLimitedKeyAcceptsAnyNameOfItsModels(t *testing.T) {
 	}
 }
 
-// A limited key can also create tokens only for its models.
+// A limited key can create tokens only for its models.
 func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	job := w.submit(studio)

@@ -152,7 +152,7 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// Some engines cannot explain prompts and set only Engine.
+// If the engine cannot explain prompts, only Engine is set.
 type understoodBody struct {
 	Engine     string    `json:"engine"`
 	Understood []string  `json:"understood,omitzero"`
@@ -229,5 +229,5 @@ const (
 	maxSide    = 65535
 )
 
-// maxUnderstood is shorter than a prompt may be, because anyone may call.
+// maxUnderstood is shorter than the longest prompt, because anyone may call.
 const maxUnderstood = 1000

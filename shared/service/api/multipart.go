@@ -73,7 +73,8 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// NextRawPart would skip at most maxPartHeader bytes of the remaining content.
+			// NextRawPart would skip at most maxPartHeader bytes of the remaining content, so skip
+			// the rest here.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {

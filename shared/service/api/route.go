@@ -76,8 +76,8 @@ type call struct {
 	who credential.Principal
 	// model is nil if the path does not name a model.
 	model *catalog.Model
-	// wait is how long the call waits for its job. After that, the job fails. If it is 0, the job
-	// continues.
+	// wait is how long the call waits until the job fails. 0 means that the job continues after the
+	// wait.
 	wait time.Duration
 }
 

@@ -60,7 +60,7 @@ func (y *tenancy) hides(what string, a answer, status int) {
 	}
 }
 
-// The response is identical to that for a missing resource.
+// The response is identical to the response for a missing resource.
 func TestAccountsAreIsolatedByID(t *testing.T) {
 	y := newTenancy(t)
 	callers := map[string]string{

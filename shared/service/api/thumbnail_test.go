@@ -105,7 +105,7 @@ func TestLateThumbnailsAreAwaited(t *testing.T) {
 	path := "/v1/jobs/" + id + "/thumbnail"
 	answers := make(chan answer)
 	go func() { answers <- w.get(path, studio) }()
-	time.Sleep(20 * time.Millisecond) // lets the request arrive first, which is not required
+	time.Sleep(20 * time.Millisecond) // usually lets the request arrive first, but either order works
 	w.photograph(id, "small result", "")
 	if a := await.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
 		t.Errorf("got %d %s", a.status, a.body)

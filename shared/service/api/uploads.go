@@ -83,7 +83,7 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// Prefer the body's error, because a truncated body may also have cancelled the context.
+		// Prefer the body's error: a truncated body may also have cancelled the context.
 		return "", b.failure
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)

@@ -221,7 +221,7 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// The store then contains either the previous or the new backup, complete, and the next backup
+// The store contains either the previous backup or the new one, complete. The next backup
 // continues.
 func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w := newWorld(t)

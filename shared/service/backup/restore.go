@@ -87,7 +87,8 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass calls to with a reader of the content. to must read to the end before it keeps anything.
+// pass calls to with a reader of the content, which fails at the end if the bytes are wrong. So to
+// must read to the end before it keeps anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

@@ -62,7 +62,7 @@ const claimName, lockName = "cutroom-backup", "lock"
 
 type Report struct {
 	Manifest
-	// NewBlobs and NewBytes count what the store did not have yet.
+	// NewBlobs and NewBytes count the content that the store did not have yet.
 	NewBlobs int
 	NewBytes int64
 	// Deleted counts deleted content from earlier backups. Damaged counts content with wrong bytes.
@@ -74,7 +74,8 @@ type saving struct {
 	report Report
 	// last is the id of the backup to replace, or empty.
 	last string
-	// known holds the blobs from the last backup and this one. seen holds only those from this one.
+	// known holds the blobs from the last backup and this one. seen holds only the blobs from this
+	// one.
 	known, seen map[string]indexed
 	// kept maps the names of the store's content to sizes.
 	kept map[string]int64

@@ -107,7 +107,7 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 
 // makeCalls makes the calls until taking ends, and waits until their results are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// Cut calls off with a cause even at shutdown, because calls that will not be retried are
+	// Even at shutdown, cancel calls with a cause, because calls that will not be retried are
 	// billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -211,7 +211,7 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 		calls.Go(func() {
 			made, ok, err := a.call(doing, taking, at)
 			if ok {
-				if made.answer.Cut { // an unknown outcome means a shutdown right after a cancellation
+				if made.answer.Cut { // endOf returns "" for a shutdown right after a cancellation
 					made.refusal = unanswered(cmp.Or(endOf(taking), batch.Cancelled))
 				}
 				results <- made

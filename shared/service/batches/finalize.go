@@ -36,7 +36,7 @@ func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	return r.change(ctx, from, b)
 }
 
-// giveUp records a result for every call that has none.
+// giveUp records a result for every call without a result.
 func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	if b.Total == 0 || b.Outcome == batch.Completed {
 		return nil

@@ -30,7 +30,7 @@ var errLineTooLong = errors.New("batches: the line is too long")
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 type place struct {
-	// call is the call's number, which does not count empty lines.
+	// call is the call's number. Empty lines are not counted.
 	line, call   int
 	offset, size int64
 }

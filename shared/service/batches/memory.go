@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// callMemory limits the memory for the long lines of running calls, and checkMemory for those
-	// of lines being validated. Both are in bytes. A single line is always permitted. An account
+	// callMemory limits the memory for the long lines of running calls, and checkMemory for the
+	// long lines in validation. Both are in bytes. A single line is always permitted. An account
 	// may use half of the memory, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
 	// shortLine is the longest line whose memory is not counted, and the read size for an input.
@@ -79,8 +79,8 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines in turn until one does not fit. It then stops, because smaller lines could
-// keep that one waiting forever. The caller must hold the lock.
+// handOut admits lines in turn until a line does not fit. It then stops, because smaller lines
+// could keep that line waiting forever. The caller must hold the lock.
 func (m *memory) handOut() {
 	for {
 		next := -1

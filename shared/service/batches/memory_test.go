@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A line that does not fit into memory waits. A line above the limit waits until it is the only
-// one.
+// A line that does not fit into memory waits. A line above the limit waits until no other line is
+// in memory.
 func TestMemoryIsSharedByAccounts(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)
@@ -51,7 +51,7 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 	take(t.Context(), "b", 3)
 	wants("b")
 	ctx, leave := context.WithCancel(t.Context())
-	take(ctx, "c", 2)         // does not fit, so it waits, so it waits
+	take(ctx, "c", 2)         // does not fit, so it waits
 	take(t.Context(), "d", 1) // would fit, but waits behind c
 	wants()
 	leave()

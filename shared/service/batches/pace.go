@@ -81,8 +81,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused ends a call that was temporarily rejected. The next call waits until a running call ends,
-// or for the given time if none is running.
+// refused ends a call that was temporarily rejected. The next call waits until a running call ends.
+// If no call is running, it waits for the given time.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

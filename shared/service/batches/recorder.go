@@ -28,8 +28,8 @@ const (
 type result struct {
 	number   int
 	customID string
-	// refusal is the reason why the call has no response. answer may still contain its usage. It is
-	// nil if the call was not made.
+	// refusal is the reason why the call has no response. answer may still contain the call's
+	// usage, and is nil if the call was not made.
 	answer  *gateway.BatchResponse
 	refusal *resultError
 }

@@ -439,7 +439,7 @@ func (in *largeInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// The race detector is many times slower, so with it the test makes a tenth of the calls.
+// The race detector makes the test many times slower, so it makes only a tenth of the calls.
 func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
 	if racetest.Enabled {

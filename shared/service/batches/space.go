@@ -21,7 +21,7 @@ type space struct {
 	full bool
 }
 
-// newSpace returns a batch's space. It counts at least one byte, because no input is empty.
+// newSpace returns a batch's space. It reserves at least one byte, because no input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err

@@ -24,8 +24,8 @@ func StepIntervals() Intervals {
 	return Intervals{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, PauseAfter: time.Minute}
 }
 
-// Steps works on batches in short-lived processes. Each process performs one step: it makes calls
-// of one batch for a few minutes, and starts another process if batches are waiting. If a claim
+// Steps works on batches in short-lived processes. Each process performs one step: it makes one
+// batch's calls for a few minutes, and starts another process if batches are waiting. If a claim
 // expires, another process takes over the batch.
 type Steps struct {
 	Runner  *Runner
@@ -69,8 +69,8 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok is false if there is none. more means that another process may
-// start.
+// claim claims the next batch. ok is false if no batch may start. more means that another process
+// may.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -92,8 +92,8 @@ func (s *Steps) claim(
 	return b, false, false, err
 }
 
-// next returns the index of the next batch: one of the account with the fewest active batches. Ties
-// go to the batch that has waited longest. waits is false if no batch may start.
+// next returns the index of a batch of the account with the fewest active batches. Ties go to the
+// batch that has waited longest. waits is false if no batch may start.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// Each process believes the other one to be dead.
+// Each process believes that the other process is dead.
 func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	}
 }
 
-// A process receives results after another one has ended the batch and deleted its blobs.
+// A process receives results after another process has ended the batch and deleted its blobs.
 func TestLateResultsAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,7 +36,7 @@ const endpoint = "/v1/chat/completions"
 type world struct {
 	*testing.T
 	db        *sqlite.DB
-	folder    string // of the blob store
+	folder    string // the blob store's folder
 	blobs     *diskblob.Store
 	files     *file.Service
 	service   *batch.Service
@@ -82,7 +82,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// mortal is a store used by a process that may die. Once it has, nothing more is written.
+// mortal is a store used by a process that may die. Once the process has died, nothing more is
+// written.
 type mortal struct {
 	*sqlite.Batches
 	dead *atomic.Bool

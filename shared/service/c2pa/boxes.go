@@ -21,7 +21,7 @@ func checkBoxes(file *os.File) error {
 		return fmt.Errorf("stat the file: %w", err)
 	}
 	head := make([]byte, 16)
-	ends := []int64{info.Size()} // of the file and of the boxes around the current position
+	ends := []int64{info.Size()} // the ends of the file and of the enclosing boxes
 	for at, count := int64(0), 0; len(ends) > 0; {
 		end := ends[len(ends)-1]
 		n, err := file.ReadAt(head[:min(16, max(0, end-at))], at)

@@ -21,14 +21,14 @@ import (
 	_ "crypto/sha512" // for 384-bit and 521-bit keys
 )
 
-// SelfMadeAge is how long self-made certificates are valid. A signature without a timestamp from an
-// authority expires with its certificate.
+// SelfMadeAge is how long self-made certificates are valid. A signature expires with its
+// certificate, unless an authority has timestamped it.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
 // C2PA specification, 14.5.1.
 var claimSigning = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62558, 2, 1}
 
-// Identity signs results. It is safe for concurrent use.
+// An Identity is safe for concurrent use.
 type Identity struct {
 	key       crypto.Signer
 	leaf      *x509.Certificate
@@ -124,7 +124,7 @@ func SelfMade(certificates string) bool {
 
 const authorityName = "Self-made authority for Content Credentials"
 
-// parseKey parses a private key. Its errors do not reveal the key.
+// parseKey's errors do not reveal the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -207,8 +207,9 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity creates an identity for operators without their own. It discards the authority's key
-// immediately. Verifiers can see that the same service signed two files, but not who operates it.
+// NewIdentity creates an identity for operators without a certificate. It discards the authority's
+// key immediately. Verifiers can see that the same service signed two files, but not who operates
+// it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {

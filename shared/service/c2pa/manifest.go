@@ -65,7 +65,7 @@ func (in input) ingredient() ingredient {
 }
 
 func (in input) json() string {
-	text, _ := json.Marshal(in.ingredient()) // strings always encode always encode
+	text, _ := json.Marshal(in.ingredient()) // strings always encode
 	return string(text)
 }
 

@@ -61,7 +61,7 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// An untrusted signer is omitted, because it is not the file's fault.
+// An untrusted signer is not listed as a problem, because the file is not at fault.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {

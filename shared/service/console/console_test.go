@@ -174,7 +174,7 @@ func TestPolicyAllowsNamedOrigins(t *testing.T) {
 	}
 }
 
-// A module that is found only by parsing another one arrives a round trip later. Modules for
+// A module that is found only by parsing another module arrives a round trip later. Modules for
 // pages that are opened later are not preloaded.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)

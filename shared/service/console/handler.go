@@ -165,7 +165,7 @@ func originsOf(settings Settings) []string {
 }
 
 // Origin returns the origin of an http or https URL. ok is false if the host could end a directive
-// of the policy.
+// of the content security policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -26,7 +26,7 @@ const maxAnswer = 16 << 20
 // empty choice.
 const maxEdits = 10_000
 
-// A response is in memory both as received and as sent. A translation also keeps its text and
+// A response is in memory twice, as received and as sent. A translation also keeps its text and
 // items.
 const answerCopies, translatedCopies = 2, 5
 
@@ -315,8 +315,9 @@ func isShort(used gjson.Result) bool {
 	return members <= 100
 }
 
-// appendUsage appends the edits for a usage object. It completes the upstream's usage and corrects
-// it to the metered numbers. It replaces a usage that is too long, not an object or not plausible.
+// appendUsage appends the edits for a usage object. It adds missing members to the upstream's usage
+// and sets the metered numbers. It replaces a usage that is too long, not an object or not
+// plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 || !isShort(used) {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))

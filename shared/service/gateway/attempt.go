@@ -18,8 +18,8 @@ const (
 	// maxAttempts limits how many upstreams a call tries. maxTried also counts refused connections.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is the longest wait for a first byte after which another upstream is still
-	// tried.
+	// After a first-byte timeout, another upstream is tried only if the timeout is at most
+	// shortSilence.
 	shortSilence = 30 * time.Second
 	// Default timeouts. The first byte of a non-streamed response arrives only when the response is
 	// complete.
@@ -89,7 +89,7 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 		call.Tried = c.tried[:0]
 		before := last
 		if last, elsewhere = c.tryAll(&call); before != nil && len(call.Tried) == 0 {
-			last = before // the upstream's 429 says why
+			last = before // the upstream's 429 is more specific
 		}
 		if last == nil || !elsewhere || len(call.Tried) == 0 {
 			return last, elsewhere
@@ -126,7 +126,8 @@ func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewher
 	return last, true
 }
 
-// busyFor reports whether an error means that the upstreams are busy, and how long to wait.
+// busyFor reports whether an error means that the upstreams are busy, and how long to wait before a
+// retry.
 func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
 	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
 }

@@ -82,7 +82,7 @@ func newBatchBody(b batch.Batch) batchBody {
 	case batch.Cancelled:
 		body.CancelledAt = ended
 	}
-	if b.Status.Ended() { // the files do not exist until then
+	if b.Status.Ended() { // the result files do not exist until then
 		body.OutputFileID, body.ErrorFileID = optional(b.Output), optional(b.Failures)
 	}
 	if len(b.Errors) > 0 {

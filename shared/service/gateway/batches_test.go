@@ -267,8 +267,8 @@ func TestBatchCallHasBatchPrice(t *testing.T) {
 	}
 }
 
-// A live call takes over the slot of a batch call, which is not billed. A batch call never takes a
-// slot that a live call uses or waits for.
+// A live call takes over a batch call's slot, and the batch call is not billed. A batch call never
+// takes a slot that a live call uses or waits for.
 func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// Codex adds such members to each item if it takes the gateway for OpenAI's service.
+// Codex adds such members to each item if it believes that the gateway is OpenAI's service.
 func TestClientMetadataOfItemsIsDropped(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -31,7 +31,7 @@ func TestClientMetadataOfItemsIsDropped(t *testing.T) {
 	}
 }
 
-// Codex first tries a WebSocket. It falls back to POST at once only after 426.
+// Codex first tries a WebSocket. It falls back to POST immediately only if it gets 426.
 func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.get("/v1/responses", studio, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
@@ -45,7 +45,7 @@ func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
 	}
 }
 
-// vLLM reads "reasoning" since version 0.17, and other servers read "reasoning_content".
+// Since version 0.17, vLLM reads "reasoning". Other servers read "reasoning_content".
 func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
 	const thought = `{"model":"small","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"h\"m","signature":""},{"type":"text","text":"a"}]}]}`
 	const item = `{"model":"small","input":[{"type":"reasoning","content":[{"type":"reasoning_text","text":"h\"m"}]},{"role":"assistant","content":"a"}]}`
@@ -82,7 +82,7 @@ func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
 	}
 }
 
-// Some clients take the prompt's tokens from the first event. The last event corrects them.
+// Some clients use the prompt's token count in the first event. The last event corrects it.
 func TestMessageStartEstimatesThePrompt(t *testing.T) {
 	u := newUpstream(t, events(append([]string{chunk("hello")}, chatUsed...)...))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -134,7 +134,8 @@ func TestParallelCallsInChatsHaveDifferentIndexes(t *testing.T) {
 	})
 }
 
-// Some servers send the arguments of parallel calls in turns. The Messages dialect cannot.
+// Some servers interleave the arguments of parallel calls. The Messages dialect does not allow
+// this.
 func TestInterleavedCallsBecomeMessages(t *testing.T) {
 	u := newUpstream(t, events(callChunk(0, 0, "a", "f", "{"), callChunk(0, 1, "b", "g", "{"), callChunk(0, 0, "", "", "}"), callChunk(0, 1, "", "", "}"), last, used, done))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -173,8 +174,8 @@ func TestLargeEventsAreForwarded(t *testing.T) {
 	}
 }
 
-// Servers hear that only uncompressed responses are accepted. If one compresses nevertheless, the log
-// names the encoding.
+// The gateway asks servers for uncompressed responses. If a server compresses a response anyway,
+// the log names the encoding.
 func TestUpstreamsAreAskedForUncompressedResponses(t *testing.T) {
 	u := newUpstream(t, always(200, "\x0b\x05\x80{}\x03", "Content-Encoding: br"))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})

@@ -101,7 +101,7 @@ func (c *completion) run() *apierror.Error {
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
 	}
-	defer func() { c.spend(usage.Counts{}) }() // does nothing if the call has been metered
+	defer func() { c.spend(usage.Counts{}) }() // no effect if the call has been metered
 	if apiErr = c.reserve(); apiErr != nil {
 		return apiErr
 	}
@@ -212,8 +212,8 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 }
 
 // end meters a failed call. It bills the generated tokens if the caller disconnected or the stream
-// broke. A caller that disconnects before a non-streamed response is complete pays for the prompt.
-// A batch call that will be retried is not billed until the retry.
+// broke. A caller that disconnects from a non-streamed call pays for the prompt. A batch call that
+// will be retried is not billed yet.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if gone && c.batch != nil && !givenUp(c.r.Context()) {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// discoveredRow is a model whose servers are found by SRV records, addressedRow one whose
-	// servers are found by address.
+	// discoveredRow is a model whose servers are found by SRV records. addressedRow is a model
+	// whose servers are found by address records.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -284,8 +284,8 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name, even if it leads through aliases, and fail if there
-// is none.
+// Calls wait for the first answer about a name, even if it contains aliases. They fail if the name
+// does not exist.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())

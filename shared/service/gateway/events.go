@@ -16,7 +16,7 @@ const (
 
 var errEventTooLong = errors.New("an event of the stream is too large")
 
-// event is one event of a stream. It is valid until the next one is read.
+// An event is valid until the next one is read.
 type event struct {
 	name string
 	data []byte
@@ -26,7 +26,7 @@ type event struct {
 // standard, it accepts a last event that lacks its line end or the final empty line.
 type eventReader struct {
 	source io.Reader
-	// most limits an event, in bytes.
+	// most limits the size of an event, in bytes.
 	most int
 	// reserve, if set, is called with the new size before buf grows beyond maxKeptBuffer.
 	reserve func(size int) error
@@ -177,7 +177,7 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 
 // lineEnd returns the index of the first CR or LF, or -1.
 func lineEnd(text []byte) int {
-	// Search windows of growing size, because thousands of lines may all end with CR.
+	// Search in windows of growing size, because thousands of lines may all end with CR.
 	for from, size := 0, 256; from < len(text); from, size = from+size, 2*size {
 		window := text[from:min(from+size, len(text))]
 		end := bytes.IndexByte(window, '\n')

@@ -15,8 +15,8 @@ const servedHeader = "X-Served-Model"
 
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, from which the request for each row is made. held is the body's
-	// size in memory.
+	// body is the caller's body, from which each row's request is made. held is the body's size in
+	// memory.
 	body  *[]byte
 	held  int64
 	rest  []*catalog.Inference

@@ -176,8 +176,8 @@ func Models(g *Gateway) {
 // service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain fails all calls that are or will be waiting for an upstream. Calls that have an upstream
-// continue. A server must call Drain first when it shuts down.
+// Drain makes calls fail that are waiting for an upstream, now or later. Calls that have an
+// upstream continue. A server must call Drain first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. It must be called after all
@@ -199,7 +199,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isMessages(r) {
 		w.Header().Set("Request-Id", httpserver.RequestID(r.Context())) // Anthropic's libraries read this name
 	}
-	// The mux would redirect an unclean path, but this service has only clean ones.
+	// The mux would redirect an unclean path, but all paths of this service are clean.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w, r)
 		return
@@ -213,7 +213,7 @@ func (g *Gateway) route(pattern, method string, handle handler) {
 	g.routes(pattern, map[string]handler{method: handle})
 }
 
-// routes registers the handlers of a path by method. GET includes HEAD.
+// routes registers a path's handlers by method. GET includes HEAD.
 func (g *Gateway) routes(pattern string, by map[string]handler) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
@@ -238,7 +238,8 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 }
 
 // wrongMethod returns the error for a method that a path does not support. Clients that try a
-// WebSocket use HTTP immediately if the status is 426, but retry for seconds after other errors.
+// WebSocket switch to HTTP immediately if the status is 426, but retry for seconds after other
+// errors.
 func wrongMethod(header http.Header, r *http.Request) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest, Message: "This path does not support the method.",

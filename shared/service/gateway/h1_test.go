@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// keeping sends the responses on every connection in order, then closes it.
+// keeping sends the responses on every connection in order, then closes the connection.
 func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
 	return scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {

@@ -123,7 +123,7 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	case catalog.Messages:
 		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
 		counts.CachedTokens = read("cache_read_input_tokens")
-		// Skip huge numbers, whose sum would overflow. They make the usage invalid.
+		// Skip huge numbers, because their sum would overflow. They make the usage invalid.
 		for _, name := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
 			if n := read(name); n < 1<<40 {
 				counts.PromptTokens += n
@@ -256,7 +256,7 @@ func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Ed
 	return edits, false
 }
 
-// appendOwn appends the edit that sets the gateway's own count if the upstream's is unusable.
+// appendOwn appends the edit that sets the gateway's own usage if the upstream's is unusable.
 func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
 	if c.counts.Estimated == 0 || !object.IsObject() {
 		return edits

@@ -52,8 +52,8 @@ func (w *world) queued(n int) {
 	})
 }
 
-// Accounts take turns. An account with many waiting calls loses a queue position to one with few.
-// Callers that disconnect are removed.
+// Accounts take turns. An account with many waiting calls loses a queue position to an account with
+// few. Callers that disconnect are removed.
 func TestQueuedAccountsTakeTurns(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -140,7 +140,7 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 }
 
 // While two accounts use all slots and queue more calls, a third account waits for only one call of
-// each.
+// each account.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)

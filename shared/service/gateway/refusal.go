@@ -150,7 +150,7 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
-			return 0 // also covers NaN
+			return 0 // also true for NaN
 		}
 		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
 	}

@@ -73,7 +73,7 @@ func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	must(t, err)
 	known := &names{}
 	known.set(nil, up)
-	for range 5 { // more than one call's attempts
+	for range 5 { // more than the attempts of one call
 		known.records = append(known.records, &net.SRV{Target: "replica.localhost.", Port: uint16(port)})
 		port--
 	}

@@ -12,7 +12,7 @@ import (
 
 const firstTokenEvent = "first_token"
 
-// upstreamSpan is the span of one upstream call. The zero value records nothing.
+// The zero upstreamSpan records nothing.
 type upstreamSpan struct {
 	span   api.Span
 	parent string

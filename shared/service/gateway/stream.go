@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent is the maximum number of bytes to collect before sending, as long as more input is
-// available.
+// maxUnsent is the maximum number of bytes to collect before sending while more input is available.
 const maxUnsent = 16 << 10
 
 var (
@@ -19,8 +18,7 @@ var (
 )
 
 // streamWriter sends a stream to the caller. It sends the header with the first chunk or
-// keep-alive, so that a failure before then still gets its own status. Only one goroutine may use
-// it.
+// keep-alive, so that an earlier failure still gets its own status. Only one goroutine may use it.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -63,7 +61,7 @@ func (s *streamWriter) setHeader(name, value string) bool {
 	return !s.started
 }
 
-// endKeepAlive ends the keep-alives. The lock must be held.
+// The lock must be held.
 func (s *streamWriter) endKeepAlive() {
 	s.keepAliveStopped = true
 	if s.keepAlive != nil {
@@ -143,7 +141,7 @@ func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	return err
 }
 
-// stopKeepAlive stops the keep-alives, so that only one goroutine changes the header.
+// stopKeepAlive stops the keep-alives. After that, only one goroutine changes the header.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

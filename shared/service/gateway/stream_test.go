@@ -327,8 +327,8 @@ func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	}
 }
 
-// The gateway reads only as much as fits into its buffers and the socket buffers. Those are small
-// in this test, except at the socket from which the gateway reads.
+// The gateway reads only as much as fits into its buffers and the socket buffers. The socket
+// buffers are small in this test, except where the gateway reads.
 func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

@@ -113,7 +113,7 @@ func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed boo
 	return ok
 }
 
-// counts returns the completion's usage. prompt is called to count the prompt's tokens if the
+// counts returns the completion's usage. It calls prompt to count the prompt's tokens if the
 // upstream did not report them. Estimates are capped, because an upstream may send endless text.
 func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	counts := t.reported

@@ -22,8 +22,8 @@ type translation interface {
 	// Request appends the chat request for a body that request.Parse has accepted.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot represent
-	// the chunk.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect has no equivalent
+	// for the chunk.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
 	// End and Fail append a stream's final events, after success or after an error.
 	End(out []byte, counts usage.Counts) []byte
@@ -44,8 +44,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		c.translation = dialect.NewMessages(call)
 	}
 	size, before := len(*body)+len(*body)/4+512, memory.held
-	// Texts with escapes are copied while they are decoded, and tool calls grow when they are
-	// quoted.
+	// Escaped strings are copied while they are decoded, and tool calls grow when they are quoted.
 	copied := 0
 	if len(*body) > freeBody && (bytes.IndexByte(*body, '\\') >= 0 || bytes.Contains(*body, []byte("tool_"))) {
 		copied = len(*body)
@@ -64,7 +63,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		*body = nil
 		memory.release(before)
 	}
-	// An event also repeats the fields.
+	// The translation keeps the request's fields, and an event repeats them.
 	if c.repeated = 2 * int64(c.translation.Held()); c.repeated > freeBody {
 		if apiErr := c.kept.acquire(c.r.Context(), c.repeated); apiErr != nil {
 			return apiErr
@@ -110,7 +109,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// sendEvent sends a large output immediately, so that only one is in memory.
+// sendEvent sends a large output immediately, so that memory holds only one at a time.
 func (c *completion) sendEvent(out []byte) []byte {
 	if c.stream.out = out; len(out) > maxUnsent {
 		_ = c.stream.send() // the next send returns the same error

@@ -30,7 +30,7 @@ func refusing(t *testing.T) *modelServer {
 	return &modelServer{url: "http://" + address + "/v1"}
 }
 
-// The first upstream's response decides whether the second one is called
+// The first upstream's response decides whether the second upstream is called
 // (docs/contract/gateway.md#upstreams).
 func TestFailedCallIsRetried(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
@@ -72,7 +72,7 @@ func TestFailedCallIsRetried(t *testing.T) {
 					t.Errorf("the second upstream was called: %v, want %v", got, c.again)
 				}
 				second.now(streaming)
-				w.wait(time.Minute) // the second one is now preferred for a while
+				w.wait(time.Minute) // the second upstream is now preferred for a while
 			}
 			attempts := 2
 			if c.again {
@@ -233,7 +233,8 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	}
 }
 
-// Other upstreams are preferred. If none is available, the caller gets the shortest Retry-After.
+// Other upstreams are preferred. If no upstream is available, the caller gets the shortest
+// Retry-After.
 func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))

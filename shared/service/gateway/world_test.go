@@ -123,7 +123,7 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock for tests that depend on seconds, because a busy machine may be slower.
+// stopClock stops the clock, because tests that depend on seconds would fail on a busy machine.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)

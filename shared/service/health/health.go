@@ -29,7 +29,7 @@ const (
 	maxWait = 3 * time.Second
 )
 
-// Checker runs the probes on demand. Concurrent callers share a run.
+// Checker runs the probes on demand.
 type Checker struct {
 	probes                 []Probe
 	logger                 *slog.Logger

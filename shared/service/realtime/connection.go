@@ -48,7 +48,7 @@ type connection struct {
 	socket    *socket
 	session   *session.Session
 	editor    engine.LiveEditor
-	// edits and changes are the server's, or the session's own if frames are edited on other
+	// edits and changes are shared by all sessions, or separate if frames are edited on other
 	// hardware.
 	edits, changes *ratelimit.Turns
 	// turn is edits or changes while the edit goroutine has a turn, otherwise nil.

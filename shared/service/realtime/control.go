@@ -104,7 +104,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
 	if strings.TrimSpace(asked.text) == "" {
-		asked.text = "" // as in job forms
+		asked.text = "" // blank means empty, as in job forms
 	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
 		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)

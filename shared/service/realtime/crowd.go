@@ -32,8 +32,8 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	return bounds
 }
 
-// turnAway rejects a connection. Rejections have separate limits, so that slow ones do not block
-// arrivals. Above a limit, the connection is closed without a message.
+// turnAway rejects a connection. Rejections have separate limits, so that slow rejections do not
+// block arrivals. Above a limit, the connection is closed without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {

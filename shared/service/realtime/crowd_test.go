@@ -36,10 +36,10 @@ func TestSessionsPerKeyAreLimited(t *testing.T) {
 
 // A rejected client may be slow to read the error, within the limits below.
 func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
-	// Of the rejected clients that do not reply, at most this many are kept, for this long.
+	// At most this many rejected clients that do not reply are kept, each for this long.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
-	var informed []time.Time // connection times of clients that were told the reason
+	var informed []time.Time // connection times of clients that received the reason
 	for i := range 300 {
 		began := time.Now()
 		conn, err := net.Dial("tcp", w.address)

@@ -98,8 +98,8 @@ func (c *connection) endTurn() {
 	}
 }
 
-// allowPlan gives up the turn to edit for a turn to change if the edit will also prepare the
-// prompt, so that other accounts' frames do not have to wait. It returns false if the session ends
+// If the edit will also prepare the prompt, allowPlan exchanges the turn to edit for a turn to
+// change, so that other accounts' frames do not have to wait. It returns false if the session ends
 // first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {

@@ -171,7 +171,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// Multiplied as integers, a claimed width and height may overflow.
+	// The product of the claimed width and height may overflow an integer.
 	if float64(info.Width)*float64(info.Height) > maxImagePixels {
 		return "", fault.New(fault.Invalid, "The image is larger than %d megapixels.", maxImagePixels/1_000_000)
 	}

@@ -99,8 +99,8 @@ func adobe(transform byte) []byte {
 	return append([]byte("\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00"), transform)
 }
 
-// handmade is a red picture of 32x8 pixels whose chroma has a quarter of the columns: one unit of
-// four blocks of luma and two of chroma. Only the last block has a value.
+// handmade is a red picture of 32x8 pixels with 4:1:1 subsampling: one unit of four luma blocks and
+// two chroma blocks. Only the last block has a value.
 func handmade(segments []byte, frame, bits byte) []byte {
 	huffman := func(class byte, counts [2]byte, values ...byte) []byte {
 		counted := slices.Concat([]byte{class}, counts[:], make([]byte, 14), values)
@@ -109,8 +109,8 @@ func handmade(segments []byte, frame, bits byte) []byte {
 	return slices.Concat([]byte{0xff, 0xd8}, segments,
 		[]byte{0xff, 0xdb, 0, 67, 0}, bytes.Repeat([]byte{1}, 64),
 		[]byte{0xff, frame, 0, 17, bits, 0, 8, 0, 32, 3, 1, 0x41, 0, 2, 0x11, 0, 3, 0x11, 0},
-		huffman(0x00, [2]byte{1, 1}, 0, 9), // 0: no difference, 10: a difference of nine bits
-		huffman(0x10, [2]byte{1, 0}, 0),    // 0: the end of a block
+		huffman(0x00, [2]byte{1, 1}, 0, 9), // code 0: no difference, code 10: a difference of nine bits
+		huffman(0x10, [2]byte{1, 0}, 0),    // code 0: the end of a block
 		[]byte{0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0},
 		// Five blocks without values, then 10, nine ones and 0.
 		[]byte{0, 0b00101111, 0xfb, 0xff, 0xd9})

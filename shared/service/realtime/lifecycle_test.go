@@ -197,7 +197,7 @@ func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	var w *world
 	var stop atomic.Bool
 	w = newWorld(t, setup{times: realtime.Times{Write: writeTime}, sent: func(size int) {
-		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, because ticks are smaller
+		if size > 256 && stop.CompareAndSwap(true, false) { // this is a frame, because ticks are smaller
 			w.asleep.Add(int64(session.FenceAfter))
 			time.Sleep(3 * writeTime)
 		}

@@ -189,7 +189,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	return opened, err
 }
 
-// explain converts the error that ended the wait to one for the client.
+// explain converts the error that ended the wait to an error for the client.
 func (l *lobby) explain(err error) error {
 	switch {
 	case err == nil:

@@ -23,8 +23,8 @@ const (
 	maxPrompt = 4000
 )
 
-// clientMessage is a text message from a client. Members are kept undecoded to tell null from
-// absent ones.
+// clientMessage is a text message from a client. Members stay undecoded, so that null and absent
+// members differ.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`

@@ -21,7 +21,8 @@ var (
 
 const perSession = 20 // pictures, within the burst that the rate limit allows
 
-// To send more: -run TestMutatedPicturesDoNotEndSessions -mutated-frames 18000 -mutated-images 3000.
+// To send more pictures: -run TestMutatedPicturesDoNotEndSessions -mutated-frames 18000
+// -mutated-images 3000.
 func TestMutatedPicturesDoNotEndSessions(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// forwardedHeader marks a request from another instance, because a request is forwarded only
-	// once.
+	// forwardedHeader marks a request from another instance, so that the request is not forwarded
+	// again.
 	forwardedHeader = "X-Cutroom-Passed-On"
 	// maxForwarded limits the requests being forwarded at the same time. maxForwardedByCaller is
 	// the limit per address.
@@ -38,7 +38,7 @@ const (
 var errNoPeer = errors.New("realtime: no instance hosts the room")
 
 // peers finds the instances that run rooms and forwards requests to them. A room's name contains
-// its instance's epoch. Addresses come only from the store, so callers cannot choose one.
+// its instance's epoch. Addresses come only from the store, so callers cannot choose them.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
@@ -160,15 +160,15 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy forwards a request (which may be an upgrade) with the query to an address. Fields that are
-// in the response are removed from set.
+// proxy forwards a request (which may be an upgrade) with the query to an address. It removes the
+// fields of the instance's response from set, so that no field is sent twice.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.URL.RawQuery = query
-			// The instance puts the server's address into its response, as the caller sees it.
+			// The instance's response contains the server's address as the caller sees it.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")

@@ -145,7 +145,6 @@ type Server struct {
 	// changes limits the prompts and images that are prepared at the same time. Its limit is half
 	// that of edits, so that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
-	// decodes limits the reference images that are decoded at the same time.
 	decodes *ratelimit.Turns
 	texts   *texts
 	meter   *meter
@@ -209,8 +208,8 @@ func (s *Server) begin() bool {
 // guest is a client that has a session or is waiting for one.
 type guest interface {
 	key() credential.Hash
-	// revoke ends the session or the wait because the key was revoked, leaves because the server is
-	// stopping. hangUp closes the connection without a message.
+	// revoke ends the session or the wait because the key was revoked. leaves ends it because the
+	// server is stopping. hangUp closes the connection without a message.
 	revoke()
 	leaves()
 	hangUp()

@@ -23,7 +23,7 @@ const spendAgain = time.Second
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece covers the session's seconds from from to until.
+	// piece covers the session's seconds between from and until.
 	piece       *budget.Reservation
 	from, until int64
 }
@@ -44,7 +44,7 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 
 // next reserves the next piece and, if that succeeds, settles the previous one as fully used.
 //
-// Errors: fault.Exhausted if less than a second is left.
+// Errors: fault.Exhausted if less than a second is left in a budget.
 func (p *spending) next(ctx context.Context) error {
 	if p.budgets == nil {
 		p.until += pieces[0]

@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is the size of the socket's send buffer, in bytes. Frames would wait for seconds in a
-// larger one.
+// sendBuffer is the size of the socket's send buffer, in bytes. In a larger buffer, frames would
+// wait for seconds.
 const sendBuffer = 128 << 10
 
 type socket struct {
@@ -67,7 +67,8 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked after authentication. A wrong one is rejected on the open connection.
+		// Origins are checked after authentication. A wrong origin is rejected on the open
+		// connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
 		// JPEG frames cannot be compressed.
@@ -91,8 +92,7 @@ func (s *socket) send(ctx context.Context, message any) error {
 // write sends a message. A client that does not read it in time is disconnected.
 //
 // The deadline is set on the connection, because the library closes a connection whose context
-// ends. After a suspension of the process, the client could then not receive the reason for the
-// end.
+// ends. If the process was suspended, the client would then not receive the reason for the end.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
 	case s.writing <- struct{}{}:

@@ -16,8 +16,7 @@ type Guard interface {
 	Idle(ctx context.Context) error
 }
 
-// guardRest is the inverse of the fraction of GuardEvery (a fifth) for which an idle worker is
-// unprotected.
+// An idle worker is unprotected for 1/guardRest of GuardEvery.
 const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// header describes videos from their header alone. The description is complete if they contain
+// header describes a video from its header. The description is complete if the file contains
 // "plain".
 type header struct{}
 

@@ -32,8 +32,8 @@ type Estimating struct {
 	Logger *slog.Logger
 }
 
-// Run publishes estimates until the context ends. If the engine provides none, it removes published
-// ones.
+// Run publishes estimates until the context ends. If the engine provides no estimates, Run removes
+// published estimates.
 func (e Estimating) Run(ctx context.Context) {
 	estimator := engine.EstimatorOf(e.Engine)
 	asked := questions(e.Catalog)
@@ -65,8 +65,8 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the smallest relative change for which an estimate is published immediately,
-// because each write costs money.
+// An estimate is published immediately only if it changes by at least this fraction, because each
+// write costs money.
 const worthPublishing = 0.05
 
 // nearly reports whether two sets of estimates are for the same edits and about equal.

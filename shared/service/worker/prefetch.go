@@ -20,8 +20,8 @@ const (
 	prefetchLimit = 1 << 30
 )
 
-// prefetch fetches a job's inputs until a slot takes the job, and reports whether one did. The run
-// fetches any inputs that are missing.
+// prefetch fetches a job's inputs until a slot takes the job, and reports whether a slot took it.
+// The run fetches any inputs that are missing.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle

@@ -60,7 +60,7 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview at intervals, so a short run stores none.
+// keep stores the latest preview at intervals. No preview of a short run is stored.
 func (p *previews) keep(ctx context.Context) {
 	failing := false // log a full disk only once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {

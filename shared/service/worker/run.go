@@ -85,7 +85,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Do not settle it, because that could take the job from another worker.
+		// Do not settle the delivery, because that could take the job from another worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
@@ -138,8 +138,8 @@ func (l *lane) fail(lease *lease, j job.Job, nonce string, failure job.Failure) 
 	}
 }
 
-// deleteInputs deletes the inputs of an ended job, because no account's quota counts them. On
-// one machine a sweep deletes inputs that remain after a crash.
+// deleteInputs deletes an ended job's inputs, which no longer count toward the account's quota. On
+// one machine, a sweep deletes inputs that remain after a crash.
 func (l *lane) deleteInputs(lease *lease, j job.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(lease.ctx), settleTime)
 	defer cancel()
@@ -148,7 +148,8 @@ func (l *lane) deleteInputs(lease *lease, j job.Job) {
 	}
 }
 
-// failOrRepeat settles a failed run. The job runs again if that may succeed and it has runs left.
+// failOrRepeat settles a failed run. The job runs again if another run may succeed and the job has
+// runs left.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {

@@ -279,7 +279,7 @@ func (s *fixture) copiesOf(data, reference string) func(*job.Job) {
 	}
 }
 
-// Thumbnails are made once per file. Deleted files get none.
+// Thumbnails are made once per file. Deleted files get no thumbnails.
 func TestStoredInputsGetThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

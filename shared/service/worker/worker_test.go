@@ -91,7 +91,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	claims  []budget.Claim // of each job when it is submitted
+	claims  []budget.Claim // the budget claims of each submitted job
 	queue   worker.Queue
 	blobs   blob.Store
 	service *job.Service
@@ -245,7 +245,7 @@ func (s *fixture) wantClean(stop func()) {
 	}
 }
 
-// wantNoInput is for a stopped worker.
+// wantNoInput checks that a job's input was deleted, after the worker has stopped.
 func (s *fixture) wantNoInput(id string) {
 	s.t.Helper()
 	if content, ok := s.read(job.InputBlob(id, "data")); ok {

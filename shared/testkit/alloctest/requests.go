@@ -158,10 +158,10 @@ func Queries() map[string]string {
 const anonymousSlack = 128 << 10
 
 // CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET
-// /v1/jobs", and returns the number of requests. The test fails if one uses more than 20 bytes of
-// memory per byte received plus 128 KiB, or gets a 5xx status. If rejected is true, all requests
-// must get a 4xx status. With more than 12 such lines, each is sent with only a third of the header
-// fields, because all check the credential in the same way.
+// /v1/jobs", and returns the number of requests. The test fails if a request uses more than 20
+// bytes of memory per byte received plus 128 KiB, or gets a 5xx status. If rejected is true, all
+// requests must get a 4xx status. With more than 12 lines, each is sent with only a third of the
+// header fields, because all routes check credentials in the same way.
 func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Max is the timeout for one wait. An idle machine needs a hundredth of it. Do not use it for a
-	// product timeout that affects a test's result.
+	// Max is the timeout for one wait. An idle machine needs a hundredth of this time. Do not use
+	// Max for a product timeout that affects a test's result.
 	Max = 2 * time.Minute
 	// MaxTest is the timeout for a build or a test with many steps.
 	MaxTest = 15 * time.Minute

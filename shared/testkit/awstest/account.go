@@ -135,7 +135,8 @@ func (g *guarding) rejects(r *http.Request, body []byte) string {
 	return g.rejectsAny(r, requests...)
 }
 
-// hides returns why the caller must not learn that an object is missing, or "" if it may.
+// hides returns why the caller must not learn that an object is missing, or "" if the caller may
+// learn it.
 func (g *guarding) hides(r *http.Request, status int) string {
 	list, ok := g.names.ToReportMissing(r, status)
 	if !ok {

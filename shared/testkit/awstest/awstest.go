@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Region and Account are those of the local AWS.
+	// Region and Account identify the local AWS.
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
@@ -153,7 +153,6 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	return cloud, nil
 }
 
-// ready waits until the process responds.
 func (c *Cloud) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), await.Max)
 	defer cancel()

@@ -22,9 +22,9 @@ type Local struct {
 	Stage string
 	// Media and Inference are the URLs of the deployed APIs. Key is an admin key of account acme.
 	Media, Inference, Key string
-	// Said is what `make local-aws` wrote to standard output.
+	// Said is the standard output of `make local-aws`.
 	Said string
-	// Did is what `make local-aws` wrote to standard error.
+	// Did is the standard error of `make local-aws`.
 	Did    string
 	Folder string
 

@@ -10,9 +10,9 @@ import (
 )
 
 // patient returns the configuration with a longer timeout for responses. On a busy machine, the
-// local AWS stalls for longer than the product waits for AWS. A retry would then take effect twice:
-// for example, a second message would be received and lost with the first response. To test lost
-// responses, use a [Proxy] instead.
+// local AWS stalls for longer than the product waits for AWS. A retried call would then take effect
+// twice: for example, the first response would be lost together with the message in it. To test
+// lost responses, use a [Proxy] instead.
 func patient(config aws.Config) aws.Config {
 	config.HTTPClient = awshttp.NewBuildableClient()
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {

@@ -32,7 +32,6 @@ type Faults struct {
 
 const slowBy = 200 * time.Millisecond
 
-// maxCall limits the size of a call's body.
 const maxCall = 64 << 20
 
 // Proxy forwards calls between clients and the local AWS. It counts the calls as sent over the

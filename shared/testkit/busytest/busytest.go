@@ -11,9 +11,9 @@ import (
 // enough is long enough for even the busiest machine to complete any step of a test.
 const enough = 30 * time.Second
 
-// Try runs a check with a duration. As long as the check fails, Try repeats it with ten times the
-// duration, until the duration has reached half a minute. An idle machine passes with the first
-// duration, a busy one with a longer one. A real failure occurs with every duration.
+// Try runs a check with a duration. While the check fails, Try repeats it with ten times the
+// duration, up to half a minute. A busy machine passes with a longer duration. A real failure
+// occurs with every duration.
 func Try(t testing.TB, first time.Duration, check func(d time.Duration) error) {
 	t.Helper()
 	for d := first; ; d *= 10 {

@@ -16,9 +16,9 @@ import (
 
 // Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts
 // with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts with
-// another one gets up to 40. The real retryers would sleep between attempts while simulated time
-// stands still, so retries are simulated here. A retry counts in the second of its real time, but
-// its writes take effect immediately. The clients' retry budgets are not simulated.
+// another transaction gets up to 40 attempts. The real retryers would sleep between attempts while
+// simulated time stands still, so retries are simulated here. A retry counts in the second of its
+// real time, but its writes take effect immediately. The clients' retry budgets are not simulated.
 
 // TransactionTime is how long a transaction locks its items. Meanwhile, writes to those items are
 // rejected, and so are other transactions on them.
@@ -83,7 +83,7 @@ func isConflict(err error) bool {
 }
 
 // jitter returns a wait of at most longest. It depends on the rejected call and the time. It does
-// not depend on the order of calls, because concurrent calls have none.
+// not depend on the order of calls, because the order of concurrent calls is random.
 func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
 	h := fnv.New64a()
 	var number [16]byte
@@ -124,7 +124,6 @@ func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	l[key] = append(l[key], hold{at, at.Add(TransactionTime), turn})
 }
 
-// forget removes locks that ended before now.
 func (l locks) forget(now time.Time) {
 	for key, holds := range l {
 		kept := holds[:0]

@@ -30,7 +30,7 @@ type DynamoDB struct {
 	// order.
 	tokens map[string]time.Time
 	recent []string
-	// locks holds the items locked by transactions. now and turn are those of the current attempt.
+	// locks holds the items locked by transactions. now and turn belong to the current attempt.
 	// rejected is the last partition that rejected an attempt.
 	locks    locks
 	now      time.Time
@@ -51,7 +51,7 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 }
 
 // Limit makes partitions reject calls that exceed their capacity per second. There are no bursts,
-// because DynamoDB guarantees none.
+// because DynamoDB does not guarantee them.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }

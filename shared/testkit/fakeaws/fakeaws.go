@@ -100,7 +100,6 @@ func (c *Cloud) newMetadata(ctx context.Context) middleware.Metadata {
 	return metadata
 }
 
-// call responds to a call depending on the type of its input.
 func (c *Cloud) call(input any) (any, error) {
 	if answer, err, known := c.DynamoDB.try(input); known {
 		return answer, err

@@ -47,14 +47,13 @@ type Total struct {
 }
 
 type meter struct {
-	// present is the current second. seconds holds it and later seconds, because attempts may be
-	// ahead of the clock. now is the second of the current attempt.
+	// present is the current second. seconds holds the present and later seconds, because attempts
+	// may be ahead of the clock. now is the second of the current attempt.
 	present int64
 	seconds map[int64]*second
 	now     *second
 	heat    map[partition]*Heat
 	total   map[string]*Total
-	// limited makes partitions reject calls that exceed their capacity.
 	limited bool
 }
 

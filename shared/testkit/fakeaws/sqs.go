@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// mostInFlight is how many messages of a standard queue receivers may have at the same time (SQS
-// Developer Guide, "Message quotas").
+// mostInFlight is the maximum number of messages in flight in a standard queue (SQS Developer
+// Guide, "Message quotas").
 const mostInFlight = 120_000
 
 // SQS simulates standard queues that are fair to all message groups.
@@ -105,8 +105,8 @@ func (q *Queue) offer(m *message) {
 	}
 }
 
-// pick returns the group from which the next message is received: the one with the fewest messages
-// in flight. Among equals, it is the one that was served longest ago.
+// pick returns the group from which the next message is received: the group with the fewest
+// messages in flight or, among several, the group that was served longest ago.
 func (q *Queue) pick() *group {
 	var best *group
 	kept := q.order[:0]

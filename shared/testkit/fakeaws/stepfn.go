@@ -124,7 +124,6 @@ func (s *StepFunctions) report(token, reason, cause string) error {
 	return nil
 }
 
-// timeOut fails the job of an execution that is still running.
 func (s *StepFunctions) timeOut(token string) {
 	e, err := s.end(token)
 	if err != nil {

@@ -152,7 +152,7 @@ func same(a, b item) bool {
 }
 
 // find returns up to limit items of a partition that match a key condition, in order, starting
-// after a key. If more items follow, last is the key of the last one returned.
+// after a key. If more items follow, last is the key of the last returned item.
 func (s *items) find(matches condition, sc scope, after string, backward bool, limit int) (found []item, last string) {
 	if s == nil {
 		return nil, ""

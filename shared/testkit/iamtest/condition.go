@@ -15,7 +15,7 @@ type condition struct {
 
 // comparison compares a request's value with a policy's value.
 type comparison struct {
-	// pattern is nil for operators that compare what values mean, not how they are written.
+	// pattern is nil for operators that compare values by meaning rather than by spelling.
 	pattern func(pattern []glyph, value string) bool
 	meaning func(policy, value string) bool
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// glyph is an element of a pattern: a character or a wildcard.
+// any matches a single character. many matches any number of characters.
 type glyph struct {
 	char rune
 	// any matches a single character, many any number of characters.

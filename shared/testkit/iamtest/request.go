@@ -95,7 +95,7 @@ func ofNetwork(body []byte) ([]Request, error) {
 }
 
 // ofTasks handles calls about ECS tasks. Running a task also passes roles to it. Only AWS knows
-// which, because they are in the task definition.
+// these roles, because they are in the task definition.
 func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []Request {
 	if definition == "" {
 		var requests []Request
@@ -208,7 +208,7 @@ func (n Names) ofLambda(r *http.Request) ([]Request, error) {
 	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
 }
 
-// plain reports whether an S3 query parameter has no influence on which action a call is.
+// plain reports whether an S3 query parameter has no influence on a call's action.
 func plain(parameter string) bool {
 	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
 		strings.HasPrefix(parameter, "response-")

@@ -90,8 +90,7 @@ func (a *Account) Without(role, action string) *Account {
 	return &less
 }
 
-// Unneeded returns those of the role's permissions (an action on a resource) that none of the
-// requests needs.
+// Unneeded returns the role's permissions (each an action on a resource) that no request needs.
 func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error) {
 	var all []Permission
 	var units []Policy

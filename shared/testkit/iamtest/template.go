@@ -149,7 +149,6 @@ func (d deploying) addPolicy(r resource, property string, named func(id string) 
 	return nil
 }
 
-// document resolves a policy document so that it can be evaluated.
 func (d deploying) document(value any) (json.RawMessage, error) {
 	resolved, err := d.resolve(value)
 	if err != nil {

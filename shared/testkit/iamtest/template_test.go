@@ -115,7 +115,7 @@ func TestUnsupportedTemplatesAreRejected(t *testing.T) {
 	}
 }
 
-// A permission is needed if no other one allows the request.
+// A permission is needed if no other permission allows the request.
 func TestUnneededPermissionsAreFound(t *testing.T) {
 	a := accountOf(t, template)
 	at := "arn:aws:dynamodb:eu-central-1:" + account + ":table/"

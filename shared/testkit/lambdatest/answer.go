@@ -137,7 +137,7 @@ func readStreamed(body io.ReadCloser) (*Answer, error) {
 }
 
 // headerOf merges the single-value and multi-value headers. If a field is in both, the multi-value
-// one takes precedence.
+// header takes precedence.
 func headerOf(single map[string]string, multiple map[string][]string) http.Header {
 	header := http.Header{}
 	for field, value := range single {

@@ -96,7 +96,7 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take removes and returns the invocation with the given id. It returns nil if there is none.
+// take removes and returns the invocation with the given id, or returns nil if it does not exist.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()

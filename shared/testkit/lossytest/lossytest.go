@@ -1,5 +1,5 @@
 // Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or reordered.
-// [Relay] sits between a client and a server. [Conn] wraps the socket of either one. A seed
+// [Relay] sits between a client and a server. [Conn] wraps the socket of either side. A seed
 // determines what happens to each packet.
 package lossytest
 
@@ -15,8 +15,8 @@ const overtaken = 25 * time.Millisecond
 
 // Faults describes the faults in one direction. The zero value means no faults.
 type Faults struct {
-	// Drop, Duplicate and Reorder are fractions of packets, from 0 to 1: those that are lost,
-	// arrive twice, or are overtaken by later packets.
+	// Drop, Duplicate and Reorder are the fractions of packets, from 0 to 1, that are lost, arrive
+	// twice, or are overtaken by later packets.
 	Drop, Duplicate, Reorder float64
 	// Every packet is delayed by Delay plus a random fraction of Jitter.
 	Delay, Jitter time.Duration
@@ -76,7 +76,7 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 
 // pass returns how many copies of a packet to forward now, and keeps the copies that are due later.
 // It draws the same number of random values for every packet, so that the faults of the next packet
-// do not depend on this one.
+// do not depend on this packet.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

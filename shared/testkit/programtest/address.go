@@ -8,7 +8,7 @@ import (
 )
 
 // Operating systems assign ports from 32768 up to connections, and to listeners without a fixed
-// port. Ports below are used only on request.
+// port. Lower ports are used only on request.
 const (
 	firstPort = 10000
 	endPort   = 32768

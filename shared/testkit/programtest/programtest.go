@@ -21,10 +21,9 @@ func Folder(own string) string {
 }
 
 // Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and
-// returns its path. If TEST_PROGRAMS is set, the program already exists, because scripts/test.sh
-// builds the programs in cmd before it runs the tests. The program is built without cgo, like the
-// one users get, because threads of the C library would make the sandbox around programs
-// impossible.
+// returns its path. If TEST_PROGRAMS is set, scripts/test.sh has already built the program. Like a
+// release, it is built without cgo, because threads of the C library would make the sandbox around
+// programs impossible.
 func Build(ctx context.Context, folder, pkg string) (string, error) {
 	program := filepath.Join(Folder(folder), path.Base(pkg))
 	if Folder("") != "" {

@@ -16,8 +16,7 @@ import (
 // FramingAttack is a request whose end two readers might locate differently. It hides another
 // request, GET /healthz, which would get 200.
 type FramingAttack struct {
-	Name string
-	// Request contains the bytes to send.
+	Name    string
 	Request string
 	// Rejected means that the request must get exactly one response, with status 400 or above, and
 	// that the connection is then closed. Otherwise the request is valid, and requests after it may

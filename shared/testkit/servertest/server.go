@@ -17,7 +17,7 @@ import (
 // also killed when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is what the server wrote to standard output, log what it wrote to standard error.
+	// printed is the server's standard output. log is its standard error.
 	printed, log *programtest.Output
 	// ended is closed once the process has exited and all its output has been read.
 	ended chan struct{}
@@ -68,7 +68,6 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// address matches the line in which the server prints its address.
 var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 
 // Ready waits until the server is ready.
@@ -119,7 +118,6 @@ func (s *Server) URL() string {
 	return found[1]
 }
 
-// inferenceAddress matches the line in which the server prints its gateway's address.
 var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
 
 // InferenceURL returns the gateway's URL, or "" if the server has not printed it yet.

@@ -54,7 +54,7 @@ func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem"
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
-		return nil, nil // or all certificates were removed
+		return nil, nil // none made yet, or all removed
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +97,8 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity. If there is none, as in trial runs, it makes one without storing it.
+// ReadOnly reads an identity, for trial runs. If the file does not exist, it makes an identity
+// without storing it.
 type ReadOnly File
 
 func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

@@ -24,7 +24,7 @@ const readTime = api.MaxTurn
 type Config struct {
 	// If Library is "", [c2palib.Find] searches for libc2pa_c.
 	Library string
-	// If Sandbox is nil, the first verification creates one.
+	// If Sandbox is nil, the first verification creates a sandbox.
 	Sandbox *sandbox.Sandbox
 	// Signers returns PEM certificates, one string for each current or earlier identity of the
 	// service.
@@ -117,7 +117,8 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// own holds the certificates of the service's generated identities, trusted those of the deployer.
+// own holds the certificates of the service's generated identities, trusted the deployer's
+// certificates.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {

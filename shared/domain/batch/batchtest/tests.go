@@ -34,7 +34,7 @@ var tests = []test{
 			_, err := s.files.Reserve(s.ctx, r, bytes, bytes, 100, now)
 			return err
 		}
-		hold(1, 60) // by a process that is unaware of the reservation
+		hold(1, 60) // by a process that does not know of the reservation
 		hold(90, 90)
 		s.fails(other("a", 11), fault.Limited)
 		if start, ok := s.files.(file.Retention); ok {
@@ -179,7 +179,7 @@ var tests = []test{
 		for range 3 {
 			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		}
-		// Another run has repeated the call of the same line.
+		// Another run has made the call for the same line again.
 		other := []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
 			Counts: usage.Counts{Requests: 1, Cost: 7}}}
 		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{{Number: 0, Blob: "x", Lines: []int{1, 2}}}, other), fault.Conflict)

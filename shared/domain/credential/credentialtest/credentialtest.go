@@ -64,7 +64,6 @@ var (
 	revoked = created.Add(time.Hour)
 )
 
-// key returns a key whose secret depends on number.
 func (s *suite) key(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", number), account, "default", "a label, \"quoted\" – née",

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// token returns a token whose secret depends on number.
 func token(key credential.Key, number int) credential.Token {
 	return credential.Token{
 		Hash: credential.HashOf(fmt.Sprintf("ek_token-%08d", number)), Key: key,

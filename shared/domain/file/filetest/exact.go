@@ -185,7 +185,7 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change was rejected exactly if the bytes that it added did not fit.
+// fits checks that a change was rejected if and only if the bytes that it added did not fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

@@ -150,7 +150,7 @@ func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	return nil
 }
 
-// page reads a page and checks what must hold for every page.
+// page reads a page and makes the checks that apply to every page.
 func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
 	s.Helper()
 	page, next, err := s.Store.List(s.ctx, account, after, limit, now)

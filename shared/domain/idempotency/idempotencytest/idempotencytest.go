@@ -39,7 +39,7 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has checks that the record is that of the unsettled claim.
+// has checks that the record belongs to the unsettled claim.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
 	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Response) > 0 ||

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Playlist creates an HLS playlist with one segment. Its file name is that of a video.
+// Playlist creates an HLS playlist with one segment, in a file named like a video.
 func Playlist(t testing.TB, uri string) string {
 	return write(t, "playlist.mp4", playlist(uri))
 }
@@ -24,7 +24,8 @@ func playlist(uri string) []byte {
 	)
 }
 
-// DisguisedPlaylist creates a playlist after the first box of an MP4.
+// DisguisedPlaylist creates a file that starts with the first box of an MP4, followed by a
+// playlist.
 func DisguisedPlaylist(t testing.TB, uri string) string {
 	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
 }
@@ -165,8 +166,8 @@ func deflate(t testing.TB, size int64) []byte {
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture is in another file, which it names with an
-// alias.
+// ExternalTrack creates a QuickTime file whose picture data is in the file at path. It refers to
+// that file by an alias.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))

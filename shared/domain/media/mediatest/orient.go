@@ -97,8 +97,8 @@ func orientTIFF(content []byte, orientation int) []byte {
 	return append(append(content, entries...), 0, 0, 0, 0)
 }
 
-// turned maps an Exif orientation to the counterclockwise quarter turns of a HEIF and its mirror
-// axis, or -1 for no mirror.
+// turned maps an Exif orientation to a HEIF's counterclockwise quarter turns and mirror axis, or -1
+// without mirroring.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
 // orientHEIF appends a changed copy of the "meta" box and hides the old box, so that the pictures'
@@ -155,8 +155,8 @@ func EncodeHEIF(t testing.TB, png, path string) {
 //go:embed files/grid.avif files/cmyk.jpg files/display-p3.jpg
 var files embed.FS
 
-// File writes an embedded file that no available tool can create: display-p3.jpg, or one of
-// grid.avif and cmyk.jpg, which have red, green, blue and white quarters.
+// File writes an embedded file that no available tool can create: display-p3.jpg, grid.avif or
+// cmyk.jpg. The last two have red, green, blue and white quarters.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	content, err := files.ReadFile("files/" + name)

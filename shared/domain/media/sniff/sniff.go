@@ -20,7 +20,7 @@ var synonyms = map[string]string{
 	"image/heif":          "image/heic",
 	"image/heif-sequence": "image/heic",
 	"image/apng":          "image/png",
-	"video/matroska":      "video/x-matroska", // the registered name (RFC 9559); files use the older one
+	"video/matroska":      "video/x-matroska", // the registered name (RFC 9559); existing files use the older name
 }
 
 // Media looks at no more than the first media.SniffLen bytes, and reports whether the service
@@ -40,7 +40,7 @@ func Media(head []byte) (media.Type, bool) {
 		mime = "video/ogg"
 	}
 	kind, known := media.Find(mime)
-	const flags, animated = 20, 2 // of the chunk VP8X
+	const flags, animated = 20, 2 // in the VP8X chunk
 	if mime == "image/webp" && len(head) > flags && string(head[12:16]) == "VP8X" && head[flags]&animated != 0 {
 		kind.Video = true
 	}

@@ -196,7 +196,7 @@ var queueTests = []test{
 			s.holds(two, tickets(1), 1, 2)
 		}
 		s.Pass(session.TicketLife - moment)
-		s.queue(1) // the other holder's tickets had not been renewed for longer
+		s.queue(1) // the other holder last renewed its tickets earlier, so they have expired
 	}},
 	{"count the tickets of a silent holder for TicketLife", func(s *suite) {
 		s.full()

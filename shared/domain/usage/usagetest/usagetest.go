@@ -48,7 +48,6 @@ func times(n int64) usage.Counts {
 	}
 }
 
-// record returns a record with a new id.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
 	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,

@@ -64,7 +64,7 @@ func (s *suite) accept(account, number, url string) job.Job {
 	return j
 }
 
-// ended returns a job with a webhook that ended at the given time.
+// ended returns a job that has a webhook and ended at the given time.
 func (s *suite) ended(account, number string, at time.Time) job.Job {
 	s.Helper()
 	j := s.accept(account, number, "https://example.com/hook")

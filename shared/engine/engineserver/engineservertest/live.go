@@ -36,7 +36,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Otherwise the response would be held back until the client's body ends.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	// Whatever else the client sends is not another request.
+	// The rest of the client's body must not be read as another request.
 	w.Header().Set("Connection", "close")
 	from := livewire.NewReader(r.Body)
 	var begin livewire.Begin

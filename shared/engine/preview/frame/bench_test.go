@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// Changing the prompt prepares its look.
+// SetPrompt prepares the new prompt's look.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {

@@ -14,7 +14,7 @@ type bilateral struct {
 	// pull maps a level difference to a fraction of 1<<pullBits. The index is offset by 255 to
 	// avoid a branch.
 	pull [512]int32
-	// The parameters from which pull was computed.
+	// The parameters that pull was computed from.
 	radius, levels float64
 }
 

@@ -32,7 +32,7 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// The clock drives everything that drifts over a picture. seed returns a session's seed.
+// The clock drives all moving layers. seed returns a session's seed.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -69,7 +69,7 @@ type plan struct {
 	settle func(w *workspace) step
 }
 
-// SetPrompt prepares the look while frames are still being edited.
+// SetPrompt prepares the look while frames are edited with the previous look.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }

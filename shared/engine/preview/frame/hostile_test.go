@@ -41,7 +41,7 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 	return picture
 }
 
-// A session must edit frames of ever-changing sizes like a new session.
+// A session must edit frames of ever-changing sizes as a new session would.
 func TestHostileSizesAreEdited(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()

@@ -118,8 +118,8 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the leading operations that, like op, are static darkening layers, so that one
-// sheet can hold them all.
+// shades returns the layers at the start of ops that darken and do not move, if op is such a layer
+// too. One sheet can hold them all.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
 	for _, next := range ops {
@@ -186,8 +186,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add adds from, minus 128, to four pixels at a time, with clipping. Each sum has its own 16-bit
-// lane.
+// add adds the values in from, minus 128, to four pixels at a time, and clips the sums. Each sum
+// has its own 16-bit lane.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -229,7 +229,7 @@ func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	return now.moved(op.Motion, s)
 }
 
-// A nil map moves nothing.
+// If the map is nil, nothing moves along its axis.
 func mapOf(drawn *image.Gray, s sheet) []uint8 {
 	if drawn != nil {
 		return drawn.Pix

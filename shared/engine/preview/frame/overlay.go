@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay lays a gray layer directly over luma and chroma, which takes half the time.
+// overlay lays a gray layer directly over luma and chroma. This takes half as long as over RGB.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
 // A moving layer cannot be an overlay, because chroma cannot be shifted by half a pixel.

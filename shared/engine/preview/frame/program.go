@@ -56,9 +56,9 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 
 // compile prepares a look for a frame size.
 //
-// Operations that leave no fine detail run at half size, as do later ones that add none. Operations
-// that change only shapes work on luma and chroma, the format of incoming pictures. So do the last
-// layers if the look is the entire edit.
+// Operations that leave no fine detail run at half size, as do later operations that add no detail.
+// Operations that change only shapes work on luma and chroma, the format of incoming pictures. If
+// the look is the entire edit, its last layers do too.
 func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
 	if all {
@@ -146,8 +146,8 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the leading color change for luma and chroma, or nil if there is none or it is too
-// expensive.
+// tones returns the leading color change for luma and chroma. It returns nil if the look does not
+// start with a color change, or if the change is too expensive.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -158,8 +158,8 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 }
 
 // regraded returns the leading layers and clarity operations, which can run on luma and chroma
-// before a color change. It returns none if the color change creates hard edges, where half-size
-// chroma would be visible.
+// before a color change. It returns no steps if the color change creates hard edges, where
+// half-size chroma would be visible.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {

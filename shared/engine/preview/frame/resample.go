@@ -348,8 +348,8 @@ func lean(to, near, next []uint8) {
 	}
 }
 
-// leaned returns three quarters of each byte in near plus a quarter of that in next. It averages
-// near with the average of both; one average is rounded up and the other down.
+// leaned returns three quarters of each byte in near plus a quarter of the corresponding byte in
+// next. Of its two averages, one is rounded up and the other down.
 func leaned(near, next uint64) uint64 {
 	const low7 = 0x7f7f7f7f7f7f7f7f
 	mean := near&next + (near^next)>>1&low7

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Out of 100.
+// A JPEG quality, out of 100.
 const sampleQuality = 82
 
 // Sample edits a JPEG as if it were a session's first frame, and returns it scaled to a size.

@@ -236,7 +236,7 @@ type sharpener struct {
 	// The weights of the plane and of the blurred plane, in units of 1/(1<<sharpBits).
 	sharp, wide uint64
 	// ground is a bias that keeps the weighted sum from going negative, because the blurred plane
-	// enters with inverted bits. zero replaces that bias with the one that the clipping needs.
+	// is added with inverted bits. zero replaces that bias with the bias that the clipping needs.
 	ground, zero uint64
 }
 
@@ -276,8 +276,8 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over calls combine with each line of a plane and the corresponding line of a smaller plane,
-// enlarged.
+// over calls combine with each line of a plane and the corresponding line of a smaller plane, which
+// is enlarged.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {
@@ -303,16 +303,16 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It detects them at the size of the program
-// found when the step starts: a picture smoothed at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It detects them at found's size, because a
+// picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks maps the ratio to the surroundings to each channel's factor. From the ratio clear on,
-	// the factor is 1.
+	// inks maps a pixel's ratio to its surroundings to each channel's factor. From the ratio clear
+	// on, the factor is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {

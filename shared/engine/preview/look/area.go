@@ -18,8 +18,8 @@ const (
 
 var areaNames = [...]string{Background: "background", Person: "person"}
 
-// The names of edits of the background. The others are short for Ground and an argument, or for a
-// change of an area.
+// The names of edits of the background. The last three are short forms: of Ground with an argument,
+// or of a change of one area.
 const (
 	Ground      = "background"
 	removed     = "remove the background"
@@ -27,7 +27,6 @@ const (
 	personColor = "color only on the person"
 )
 
-// grounds lists the edits of the background.
 func grounds() []operation {
 	edit := func(name string, phrases ...string) operation {
 		return operation{name: name, phrases: phrases, takes: paint, still: true, label: arguments.ground}
@@ -54,8 +53,8 @@ func (a arguments) ground() string {
 	return "background of the reference image"
 }
 
-// areas returns the area that each instruction is about. It adds edits of the background, and makes
-// their words, and the words for the areas, fillers.
+// areas returns the area that each instruction is about. It adds the edits of the background. It
+// turns their words, and the words for areas, into fillers.
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
@@ -121,7 +120,7 @@ func isPerson(instruction []part) bool {
 		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
 		return false
 	}
-	only, before := false, false // before a person there is a look
+	only, before := false, false // before: a word for a person came first
 	turned := instruction[0].class == turning
 	for _, p := range instruction {
 		switch {
@@ -138,7 +137,7 @@ func isPerson(instruction []part) bool {
 	return only || turned
 }
 
-// drop makes parts fillers.
+// drop turns the parts that which selects into fillers.
 func drop(instruction []part, which func(part) bool) {
 	for i, p := range instruction {
 		if which(p) {
@@ -147,7 +146,7 @@ func drop(instruction []part, which func(part) bool) {
 	}
 }
 
-// recolor gives the color that an instruction names to the background.
+// recolor gives the background the color that an instruction names.
 func (asked *request) recolor(instruction []part) {
 	for i := range asked.edits {
 		for at, p := range instruction {
@@ -159,14 +158,15 @@ func (asked *request) recolor(instruction []part) {
 	}
 }
 
-// ground follows an instruction with a word for the background, and returns its area.
+// ground applies an instruction that contains a word for the background, and returns the area that
+// it is about.
 func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	p := &instruction[at]
 	name := p.means.edit.name
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
 	known := func(p part) bool { return p.class != content || isPersonWord(p) }
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
-	// nothing makes the word one that the engine does not know.
+	// nothing makes the word unknown.
 	nothing := func() Area {
 		p.class, p.means = content, meaning{}
 		return Whole
@@ -257,8 +257,8 @@ func removes(instruction []part, at int) bool {
 	return false
 }
 
-// painted sets the edit's scene to the part of an instruction that names one: what follows the word
-// for the background, or the word before it.
+// painted sets the edit's scene to the words in an instruction that name a scene: those after the
+// word for the background, or else the word before it.
 func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
 	names := func(p part) bool {
 		isLook := p.means.look != nil && p.means.look.name != "desert" // such as "snowy"

@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// arguments are what a prompt says about an ordinary edit besides its name.
+// arguments are the details that a prompt gives for an ordinary edit.
 type arguments struct {
 	numbers []float64
-	// unit is the kind of the numbers, or 0 if the prompt names none.
+	// unit is the kind of the numbers, or 0 if the prompt names no unit.
 	unit kinds
 	// percent means that the numbers are percentages.
 	percent bool
@@ -30,7 +30,8 @@ type arguments struct {
 	scene   string
 }
 
-// argument is an argument that a part of a prompt gives. Parts like "left" give one of two kinds.
+// argument is an argument that a part of a prompt gives. A part like "left" may be either of two
+// kinds.
 type argument struct {
 	kinds kinds
 	set   func(*arguments)
@@ -95,7 +96,7 @@ func (a arguments) colorOr(otherwise string) string {
 	return a.color
 }
 
-// units are the words for kinds of numbers.
+// units maps words to kinds of numbers.
 var units = sync.OnceValue(func() map[string]kinds {
 	known := map[string]kinds{"°": angle}
 	for unit, list := range map[kinds]string{
@@ -110,7 +111,7 @@ var units = sync.OnceValue(func() map[string]kinds {
 	return known
 })
 
-// directions are the words for places and turns.
+// directions maps words to places and turns.
 var directions = sync.OnceValue(func() map[string]argument {
 	known := map[string]argument{}
 	at := func(list string, change func(*arguments)) {
@@ -192,7 +193,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	return argument{unit, set}, length
 }
 
-// degrees are the words for how strong a change is.
+// degrees maps words to strengths of a change.
 var degrees = sync.OnceValue(func() map[string]float64 {
 	known := map[string]float64{}
 	for word := range set(`slightly bit little subtle subtly somewhat gently poco peu etwas leicht pouco немного слегка чуть

@@ -14,8 +14,8 @@ type brush struct {
 	swirl float64
 
 	mu sync.Mutex
-	// laid caches the last strokes, because several textures of a look need them. Sheets of
-	// different sizes get the same strokes only if just their pixel size differs.
+	// laid caches the last strokes, because several textures of a look need them. Sheets of the
+	// same area get the same strokes, even if their pixel sizes differ.
 	laid strokes
 }
 

@@ -39,7 +39,7 @@ const (
 	Sound
 )
 
-// kinds are the arguments that an operation takes.
+// kinds is a set of kinds of arguments.
 type kinds int
 
 const (
@@ -57,7 +57,7 @@ type filters map[Stage]func(arguments, Clip) string
 // operation is an entry of the table of ordinary edits.
 type operation struct {
 	name string
-	// label names the edit with its arguments. If it is nil, the name does.
+	// label names the edit with its arguments. If it is nil, the edit's name is used.
 	label   func(arguments) string
 	phrases []string
 	takes   kinds
@@ -313,7 +313,7 @@ func sound(name, filter string, phrases ...string) operation {
 	}
 }
 
-// tempo returns the filters for a speed. One filter reaches half of the speed at least.
+// tempo returns the filters for a speed. A single filter cannot go below half speed.
 func tempo(speed float64) string {
 	var chain []string
 	for ; speed < 0.5; speed *= 2 {
@@ -365,7 +365,7 @@ func (e Edit) Place() (across, down float64) {
 	return 0, 1
 }
 
-// Color returns the requested color's name, or otherwise.
+// Color returns the requested color's name, or else otherwise.
 func (e Edit) Color(otherwise string) string { return e.args.colorOr(otherwise) }
 
 // Repeats returns how often a loop plays.
@@ -378,7 +378,7 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 		if filter := e.filters[at]; filter != nil {
 			chain = append(chain, filter(e.args, clip))
 		}
-		// A filter of time sees the clip that the earlier ones have left.
+		// A filter that changes the length affects the clip that later filters get.
 		if e.length != nil && (at == Early || at == Sound) {
 			clip.Length = e.length(e.args, clip.Length)
 		}
@@ -412,7 +412,7 @@ func SizeOf(edits []Edit, width, height int) (int, int) {
 	return even(w), even(h)
 }
 
-// LengthOf returns the length in seconds of a result that would be as long as given.
+// LengthOf returns a result's length in seconds. length is its length without the edits.
 func LengthOf(edits []Edit, length float64) float64 {
 	for _, e := range edits {
 		if e.length != nil {
@@ -422,7 +422,6 @@ func LengthOf(edits []Edit, length float64) float64 {
 	return length
 }
 
-// Find returns the edit with a name.
 func Find(edits []Edit, name string) (Edit, bool) {
 	at := slices.IndexFunc(edits, func(e Edit) bool { return e.name == name })
 	if at < 0 {

@@ -25,7 +25,7 @@ func frame(amount, width float64) Texture {
 		s.fill(func(x, y float64) float64 {
 			d := min(min(x, w-x), min(y, h-y))
 			if d > width*(1+0.8+0.25) {
-				return 0 // for any noise, which is -1 to 1
+				return 0 // for any noise value, -1 to 1
 			}
 			d += width * (0.8*edge.Fractal(x*4, y*4, 4) + 0.25*edge.At(x*60, y*60))
 			return amount * smoothstep(width, width*0.15, d)

@@ -176,7 +176,7 @@ func levels(n int, softness float64) Adjust {
 	}
 }
 
-// clamp limits a value to the range 0 to 1, and returns 0 for NaN.
+// clamp limits a value to 0 to 1. It returns 0 for NaN.
 func clamp(v float64) float64 {
 	if !(v > 0) {
 		return 0

@@ -258,7 +258,6 @@ func wrap(i, n int) int {
 	return (i%n + n) % n
 }
 
-// bell is 1 at 0 and falls to 0 on both sides.
 func bell(x float64) float64 { return math.Exp(-x * x) }
 
 func (s *Sheet) between(x, y float64) float64 {

@@ -31,7 +31,7 @@ var made = sync.OnceValue(func() map[string][]Op {
 	return all
 })
 
-// If a texture is random, different seeds give different pictures. Its size fits its motion.
+// If a texture is random, different seeds give different pictures. A moving texture has a margin.
 func TestTexturesDependOnSeed(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
@@ -174,7 +174,7 @@ func TestLayersAreCombined(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
 			for i := range s.Values {
-				s.Values[i] = max(s.Values[i], v) // the way shapes do
+				s.Values[i] = max(s.Values[i], v) // shapes combine values in this way
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func TestLayersAreCombined(t *testing.T) {
 	}
 }
 
-// Strokes take most of the time, so a sheet of half the size shares them too.
+// Drawing strokes takes most of the time, so a sheet of twice the size reuses them.
 func TestBrushTexturesShareStrokes(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))

@@ -32,5 +32,4 @@ var lists = sync.OnceValue(func() map[string]map[string]bool {
 	return all
 })
 
-// in reports whether a list has a word.
 func in(list, word string) bool { return lists()[list][word] }

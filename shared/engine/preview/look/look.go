@@ -1,13 +1,12 @@
 // Package look describes edits as data. [Read] returns the ordinary edits of a prompt, which are
-// filters of FFmpeg. [Parse] converts a prompt to a [Look]: a list of simple
-// operations such as "smooth the areas between edges", "change colours by this table" or "lay
-// this paper over it". It uses no program and no file. Each engine renders the operations in its
-// own way.
+// FFmpeg filters. [Parse] converts a prompt to a [Look]: a list of simple operations such as
+// "smooth the areas between edges", "change colors by this table" or "lay this paper over it". It
+// runs no program and reads no file. Each engine renders the operations in its own way.
 //
 // The look depends only on the prompt and the seed.
 //
 // Lengths are in units: fractions of the picture's shorter side, so that a look is the same at
-// every size. Colours between operations are sRGB as stored.
+// every size. Colors between operations are sRGB as stored.
 package look
 
 type Look struct {
@@ -27,8 +26,8 @@ type Op interface{ isOp() }
 type Smooth struct {
 	// Radius is the spatial standard deviation, in units.
 	Radius float64
-	// Range is the standard deviation of the difference at which points still mix, as a fraction of
-	// the range from black to white.
+	// Range is a standard deviation: how different neighboring points may be and still mix, as a
+	// fraction of the range from black to white.
 	Range float64
 }
 
@@ -71,7 +70,6 @@ type Lines struct {
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-// Blur blurs everything.
 type Blur struct {
 	// Radius is the standard deviation, in units.
 	Radius float64

@@ -8,7 +8,6 @@ type modifier struct {
 	ops     func() []Op
 }
 
-// isColor reports whether the modifier is a color's name.
 func (m *modifier) isColor() bool { return colors()[m.phrases[0]] }
 
 var colors = sync.OnceValue(func() map[string]bool {

@@ -15,7 +15,8 @@ var closings = sync.OnceValue(func() map[rune]string {
 // maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
 const maxQuotation = 1000
 
-// quotedAt returns the quotation that begins before a token, and its end in bytes, or 0.
+// quotedAt returns the quotation that starts at a token, and the offset of its end in bytes.
+// Without a quotation, the offset is 0.
 func quotedAt(prompt string, t token) (text string, end int) {
 	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
 	closing, ok := closings()[before]
@@ -29,7 +30,7 @@ func quotedAt(prompt string, t token) (text string, end int) {
 	return strings.TrimSpace(prompt[t.from : t.from+length]), t.from + length
 }
 
-// announces reports whether the parts before a quotation say that it is a text to write.
+// announces reports whether the parts before a quotation mark it as text to write.
 func announces(before []part) bool {
 	for i := len(before) - 1; i >= max(0, len(before)-6); i-- {
 		p := before[i]
@@ -81,7 +82,7 @@ func (asked *request) order(prompt string, instruction []part) {
 	for n, o := range found {
 		p := &instruction[o.at]
 		if o.edit.name == Title && o.given&quotation == 0 && writes {
-			p.class, p.means = filler, meaning{} // "subtitles" of the quotation
+			p.class, p.means = filler, meaning{} // "subtitles" goes with the quotation
 			continue
 		}
 		if o.edit.needs && o.given&o.edit.required() == 0 || o.given == 0 && isObject(instruction, o.at) {
@@ -99,7 +100,7 @@ func (asked *request) order(prompt string, instruction []part) {
 	}
 }
 
-// maxTitles limits the texts of a prompt.
+// maxTitles limits how many texts a prompt can write.
 const maxTitles = 4
 
 func titles(edits []Edit) (n int) {
@@ -114,12 +115,12 @@ func titles(edits []Edit) (n int) {
 // ordered is an edit while its arguments are collected.
 type ordered struct {
 	edit Edit
-	// at is the index of the phrase. given has the kinds of arguments that the edit has.
+	// at is the index of the phrase. given is the set of argument kinds that the edit already has.
 	at    int
 	given kinds
 }
 
-// required returns the kinds of arguments without which a phrase requests nothing.
+// required returns the kinds of arguments that a phrase needs to request anything.
 func (o *operation) required() kinds {
 	if o.takes&quotation != 0 {
 		return quotation
@@ -140,7 +141,7 @@ func (o *ordered) give(a argument) {
 	}
 }
 
-// spread gives a part's arguments to the edit before it, or to the one after it.
+// spread gives a part's arguments to the edit before it, or else to the edit after it.
 func spread(p *part, at int, found []ordered, modified bool) {
 	if p.means.edit != nil {
 		return

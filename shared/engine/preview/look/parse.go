@@ -122,9 +122,9 @@ func (asked *wishes) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a color change just before the look's first own color change, so that both become one
-// table. Operations before that work on shapes, which a small color change does not affect. If
-// there is no table to merge with, begin puts the change after smoothing, which may leave a smaller
+// begin puts a color change just before the look's first color change, so that both become one
+// table. Operations before that work on shapes, which a small color change does not affect. If the
+// look has no color change, begin puts the change after smoothing, which may leave a smaller
 // picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
@@ -174,7 +174,8 @@ func (asked *wishes) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier of a strength unless there are enough, and reports whether it did.
+// modify adds a modifier with a strength. It returns false if there are already maxModifiers
+// others.
 func (asked *wishes) modify(m *modifier, by float64) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true

@@ -224,7 +224,7 @@ func TestPlainWordsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// Common words that resemble a look's are not mistaken for it.
+// Common words that resemble a look's words are not mistaken for the look.
 func TestTyposAreRecognized(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",

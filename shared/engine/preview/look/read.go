@@ -46,7 +46,8 @@ const (
 	named
 	filler
 	joiner
-	// placing, turning, thing and negation start an instruction; refusal cancels an entire one.
+	// placing, turning, thing and negation start an instruction. refusal cancels an entire
+	// instruction.
 	placing
 	turning
 	thing
@@ -306,7 +307,8 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 	return followed, left
 }
 
-// strengthAt returns the strength of a modifier: the words before it say it, otherwise those after.
+// strengthAt returns a modifier's strength, given by the words before it or else by the words after
+// it.
 func strengthAt(instruction []part, at int) float64 {
 	for before := at - 1; before >= 0 && instruction[before].class == filler; before-- {
 		if s := instruction[before].strength; s != 0 {

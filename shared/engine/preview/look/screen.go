@@ -107,7 +107,7 @@ func tape(amount float64) Texture {
 	}
 }
 
-// grid draws the lines of graph paper, with every fifth one stronger, for Screen layers.
+// grid draws the lines of graph paper, with every fifth line stronger, for Screen layers.
 func grid(amount, every float64) Texture {
 	return func(s *Sheet) {
 		pixel := 1 / s.Unit

@@ -32,7 +32,7 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the vocabulary word that text misspells. It finds none if words of different
+// nearest returns the vocabulary word that text misspells. It returns no word if words of different
 // looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)

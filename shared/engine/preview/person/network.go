@@ -67,7 +67,6 @@ func load(rest []byte) ([]convolution, error) {
 	return all, nil
 }
 
-// pack orders weights by groups of four outputs.
 func (c *convolution) pack(stored []float32) {
 	sum := c.side * c.side * c.inputs
 	c.weights = make([]float32, len(stored))
@@ -106,7 +105,8 @@ type pass struct {
 func (p *pass) tensor(height, width, channels int) tensor {
 	size := height * width * channels
 	if p.used+size > len(p.memory) {
-		// The tensors so far keep the old memory. The next pass finds enough.
+		// Existing tensors keep the old memory. The next pass will have enough memory from the
+		// start.
 		p.memory, p.used = make([]float32, 2*(len(p.memory)+size)), 0
 	}
 	values := p.memory[p.used : p.used+size : p.used+size]
@@ -151,7 +151,7 @@ func (p *pass) bottleneck(from tensor, activate func(tensor) tensor, attention, 
 
 func (p *pass) attention(mean tensor) tensor { return sigmoid(p.convolve(relu(p.convolve(mean)))) }
 
-// decode adds the details of an earlier tensor to a deeper one of its size.
+// decode adds the details of an earlier tensor to a deeper tensor of the same size.
 func (p *pass) decode(detail, deep tensor) tensor {
 	deep = p.convolve(deep)
 	sum := p.copy(detail)
@@ -198,7 +198,6 @@ func add(to, other tensor) {
 	}
 }
 
-// scale multiplies each channel.
 func scale(t, by tensor) tensor {
 	for at := 0; at < len(t.values); at += t.channels {
 		pixel := t.values[at:][:len(by.values)]
@@ -304,8 +303,8 @@ func (p *pass) patches(from, to tensor, c *convolution, pad int) []float32 {
 	return p.patch
 }
 
-// multiply computes two pixels with four outputs at a time, which fit the registers. The number of
-// outputs is a multiple of four.
+// multiply computes two pixels with four outputs at a time, which fit into the registers. The
+// number of outputs is a multiple of four.
 func (c *convolution) multiply(in, out []float32) {
 	sum := c.side * c.side * c.inputs
 	for pixel, pixels := 0, len(in)/sum; pixel < pixels; pixel += 2 {

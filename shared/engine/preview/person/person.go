@@ -51,7 +51,7 @@ func (f *Finder) Mask(picture []byte, mask []uint8) {
 		f.mask = append(f.mask[:0], found...)
 	}
 	for i, v := range found {
-		// Uncertain pixels follow the last mask.
+		// Where the network is uncertain, the mask follows the last mask.
 		sure := (2*v - 1) * (2*v - 1)
 		f.mask[i] = v + (f.mask[i]-v)*(1-sure)*0.7
 		mask[i] = uint8(f.mask[i]*255 + 0.5)

@@ -11,7 +11,7 @@ import (
 
 var landscape = catalog.Size{Width: 256, Height: 144}
 
-// drawn is a figure before a sky.
+// drawn returns a picture of a figure in front of a sky.
 func drawn(height int) []byte {
 	square := func(v int) int { return v * v }
 	var picture []byte

@@ -104,7 +104,7 @@ func (h heaven) color(x, y, disc float64) rgb {
 	return c.mix(hex(0xfff6d8), disc*cover(d-h.sun, 0.003))
 }
 
-// profile is the outline of a range of hills, precomputed along x.
+// profile is the outline of a range of hills along x.
 type profile struct {
 	tops []float64
 	step float64

@@ -132,7 +132,7 @@ func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	return c, a
 }
 
-// gulls are birds that cross the sky. It returns how much of the point they cover.
+// gulls draws birds that cross the sky. It returns how much of the point they cover.
 func gulls(x, y, t, aspect float64) float64 {
 	if y > 0.32 {
 		return 0

@@ -69,7 +69,7 @@ var places = meanings{
 
 var snow = meanings{"yes": "winter snow snowy ice"}
 
-// first returns the meaning of the first word that has one, or "".
+// first returns the meaning of the first known word, or "".
 func (m meanings) first(words []string) string {
 	for _, word := range words {
 		for meaning, list := range m {

@@ -36,8 +36,8 @@ const (
 	maxRunes        = 300
 )
 
-// Draw draws a text with an outline, as large as fits a picture of a size. The image is as large as
-// the text. Unknown colors are white.
+// Draw draws a text with an outline, as large as fits a picture of the given size. The image is as
+// large as the text. Unknown colors are white.
 func Draw(text, name string, size catalog.Size) (image.Image, error) {
 	parsed, err := loaded()
 	if err != nil {

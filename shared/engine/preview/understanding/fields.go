@@ -8,7 +8,7 @@ import (
 
 type Ignored struct {
 	Why string `json:"why"`
-	// Unless names a field that gives this one an effect, or is "".
+	// Unless names a field that, if set, gives this field an effect. It may be "".
 	Unless string `json:"unless,omitempty"`
 }
 

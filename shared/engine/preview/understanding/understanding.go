@@ -132,7 +132,7 @@ func (r Result) WithoutPeople() Result {
 	return r
 }
 
-// Planned returns the plan of a result that would have the given plan without ordinary edits.
+// Planned applies the ordinary edits to a plan that was made without them.
 func (r Result) Planned(plan catalog.Plan) catalog.Plan {
 	if len(r.Edits) > 0 {
 		plan.Width, plan.Height = look.SizeOf(r.Edits, plan.Width, plan.Height)
@@ -140,12 +140,12 @@ func (r Result) Planned(plan catalog.Plan) catalog.Plan {
 	return plan
 }
 
-// Length returns the length of the result of a clip.
+// Length returns the length of the result for a clip of the given length.
 func (r Result) Length(clip time.Duration) time.Duration {
 	return time.Duration(look.LengthOf(r.Edits, clip.Seconds()) * float64(time.Second))
 }
 
-// needed names what edits that do not fit a request lack.
+// needed names the missing requirement of edits that do not fit a request.
 func needed(asked Request) string {
 	switch {
 	case asked.Live:

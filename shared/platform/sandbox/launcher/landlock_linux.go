@@ -39,8 +39,8 @@ func handled(version int) *rulesetAttr {
 	return all
 }
 
-// restrictFiles restricts this thread, and the program that replaces it, to the named files. Where
-// the kernel supports it, it also denies TCP, abstract sockets and signals to other processes.
+// restrictFiles restricts this thread, and the program that replaces it, to the named files. If the
+// kernel supports it, it also denies TCP, abstract sockets and signals to other processes.
 func restrictFiles(o Order) error {
 	version, err := landlockVersion()
 	if err != nil {
@@ -79,7 +79,7 @@ func restrictFiles(o Order) error {
 func allow(ruleset int, handled uint64, path string, rights uint64) error {
 	fd, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err == syscall.ENOENT {
-		return nil // the program itself will report the missing file
+		return nil // the program itself will report that the file is missing
 	}
 	if err != nil {
 		return failed(path, err)

@@ -2,10 +2,10 @@
 // applies the sandbox's layers to itself and then executes another program. Package sandbox starts
 // it.
 //
-// The package imports only a few standard packages. Go initializes packages whose imports are
-// satisfied in order of their paths, so this package precedes all packages whose paths begin with a
-// host, such as github.com. Initializing those takes more CPU time than the launcher's work, and
-// every start of ffmpeg would pay for it.
+// The package imports only a few standard packages. Go initializes packages in order of their
+// paths, once their imports are initialized, so this package precedes all packages whose paths
+// begin with a host, such as github.com. Initializing those packages takes more CPU time than the
+// launcher's work, and would delay every start of ffmpeg.
 package launcher
 
 import (

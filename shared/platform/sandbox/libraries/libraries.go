@@ -1,4 +1,4 @@
-// Package libraries lists a process's loaded libraries. It avoids the imports of package sandbox.
+// Package libraries lists a process's loaded libraries, without package sandbox's imports.
 package libraries
 
 import (
@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Loaded describes a process's libraries and address space. To run the same program in the sandbox,
-// the sandbox.Plan must allow them.
+// Loaded describes a process's libraries and address space. A sandbox.Plan must allow them for the
+// same program.
 type Loaded struct {
 	Files []string
 	// Space is the peak address space in bytes, or 0 if unknown.
 	Space int64
 }
 
-// Now returns this process's current libraries and address space.
 func Now() Loaded {
 	var l Loaded
 	maps, err := os.ReadFile("/proc/self/maps")

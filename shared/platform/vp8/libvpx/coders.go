@@ -62,7 +62,7 @@ func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (
 
 func (d *Decoder) open() bool {
 	d.context = make(memory, sizeOfContext)
-	// Use one thread, and the size from the stream's first frame.
+	// Use one thread. The size is unknown until the stream's first frame.
 	config := [3]uint32{1, 0, 0}
 	l := d.library
 	if l.initDecoder(d.context.at(0), l.decoderInterface, unsafe.Pointer(&config), 0, decoderABI) != codecOK {

@@ -57,7 +57,6 @@ func parsePath(text string) (path []any, err error) {
 	return path, nil
 }
 
-// change returns a changed copy of a value.
 func change(value any, path []any, action object) (any, error) {
 	if len(path) == 0 {
 		return merge(value, action.get("update")), nil

@@ -92,7 +92,7 @@ func (d Deploy) modelActions(base object) (actions []any, err error) {
 	return append(actions, object{{"target", "$.paths"}, {"update", paths}}), nil
 }
 
-// forModel adapts an example's operation to one name of a model.
+// forModel adapts an example path's operation to one name of a model.
 func forModel(operation object, m *catalog.Model, name string, form *catalog.Form) object {
 	if name != m.ID {
 		operation = operation.

@@ -21,7 +21,7 @@ const (
 	Permission     Type = "permission_error"
 	RateLimited    Type = "rate_limit_error"
 	API            Type = "api_error"
-	// OverBudget has the same value as the code InsufficientQuota, which clients expect.
+	// OverBudget has the same value as the code InsufficientQuota, because clients expect it.
 	OverBudget Type = InsufficientQuota
 )
 

@@ -163,8 +163,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call: the one in tool_choice, or the first one unless a tool has
-// already returned a result. It returns nil if there is none.
+// called returns the tool to call: the one in tool_choice, or else the first one, unless a tool has
+// already returned a result. Otherwise it returns nil.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -265,7 +265,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	})
 }
 
-// choice returns a text of the reply as a choice. For a chat, the text is in a message or a delta.
+// choice returns text of the reply as a choice. For a chat, the text is in a message or a delta.
 func (r *reply) choice(index int, part, text string, first bool, finish any) object {
 	c := object{"index": index, "logprobs": nil, "finish_reason": finish}
 	if r.completion {

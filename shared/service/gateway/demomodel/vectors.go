@@ -53,8 +53,7 @@ func product(a, b []float32) (sum float32) {
 	return sum
 }
 
-// similarities returns the cosine similarities between texts: one with each of many, or pair by
-// pair.
+// similarities returns the cosine similarities of pairs of texts, or of one text with each of many.
 func similarities(first, second []string) []float32 {
 	found := make([]float32, len(second))
 	var about []float32

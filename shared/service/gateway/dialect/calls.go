@@ -18,15 +18,14 @@ type ToolCalls struct {
 	Count   int
 }
 
-// ToolCall is one function call.
 type ToolCall struct {
-	// Number is the call's index, or another one if an earlier call has that index.
+	// Number is the call's index. If an earlier call has that index, Number is another one.
 	Number int64
 	index  int64
 	id     string
-	// The walk uses these fields. shown is the id for the caller, or empty if it is repeated.
-	// waiting means that the call waits until an earlier one is complete; arguments holds its
-	// arguments until then, as JSON without quotes.
+	// The walk uses these fields. shown is the id for the caller, or empty if an earlier call has
+	// it. A waiting call waits until an earlier one is complete. Until then, arguments holds its
+	// arguments, as JSON without quotes.
 	shown, name string
 	waiting     bool
 	arguments   []byte

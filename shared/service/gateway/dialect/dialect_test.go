@@ -425,7 +425,7 @@ func TestLogprobsFollowTheirText(t *testing.T) {
 	}
 }
 
-// Calls remain separate even if they have the same id or index or come in another order.
+// Calls remain separate even if they have the same id or index or arrive in another order.
 func TestCallsGetDistinctIDs(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,

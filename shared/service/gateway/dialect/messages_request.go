@@ -76,8 +76,8 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "service_tier":
-		// Ignored: the field selects one of the provider's price tiers, which model servers do not
-		// have.
+		// Ignored: the field selects a price tier of the provider. Model servers have no price
+		// tiers.
 	case "context_management":
 		w.contextManagement(value)
 	case "container", "mcp_servers":

@@ -246,7 +246,7 @@ func (r *Responses) part(out []byte) []byte {
 	return append(out, `"}`...)
 }
 
-// place appends the fields that say which item and part an event is about.
+// place appends the fields that identify an event's item and part.
 func (r *Responses) place() {
 	r.out = append(append(append(r.out, `,"item_id":"`...), r.itemID()...), `","output_index":`...)
 	r.out = strconv.AppendInt(r.out, int64(r.output), 10)

@@ -28,7 +28,7 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 
 type responsesWriter struct {
 	writer
-	// The pending assistant message.
+	// The assistant message that has not been written yet.
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
@@ -47,7 +47,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
 		// Not forwarded: the response repeats metadata, client metadata is only for the client, and
-		// a limit on built-in tools has no effect without such tools.
+		// a limit on built-in tools has no effect without them.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)

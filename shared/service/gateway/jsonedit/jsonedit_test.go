@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// The length of an edited text is known before it is read.
+// The length of an edited text is known before the text is read.
 func TestEditedTextIsTheSameForEveryReader(t *testing.T) {
 	for name, filling := range map[string]string{"short": "x", "long": strings.Repeat("x", 100<<10)} {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ const (
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes the part that the calls of a conversation share, so that they use the model
-// server that has it cached (docs/contract/gateway.md#affinity): the key if the caller sends one,
+// Affinity hashes the part that a conversation's calls share, so that they go to the model server
+// that has it cached (docs/contract/gateway.md#affinity). This is the key if the caller sends one,
 // otherwise the body's prompt_cache_key, otherwise the system prompt and everything before the
 // model's first message. It returns 0 if all of these are absent. The hash includes the account and
 // is the same on every instance.
@@ -96,8 +96,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. belongs is false for the model's messages: the first
-// of them ends the beginning.
+// message adds the texts of the message at i. belongs is false for a message from the model, which
+// ends the beginning.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false
@@ -116,7 +116,7 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 			}
 			return end
 		case "type":
-			// In Responses, an item that is not a message belongs to a later turn.
+			// In Responses, an item that is not a message ends the beginning.
 			end := endOf(body, at)
 			belongs = belongs && string(body[at:end]) == `"message"`
 			return end

@@ -23,7 +23,7 @@ func parsed(t testing.TB, route catalog.Route, body string) *request.Request {
 }
 
 // Requests of the same conversation have the same affinity. Requests of different conversations
-// have different ones.
+// have different affinities.
 func TestConversationKeepsItsAffinity(t *testing.T) {
 	const first = `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Say \"A\"."}]}`
 	long := strings.Repeat("a long text ", 3000)

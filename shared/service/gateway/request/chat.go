@@ -47,7 +47,8 @@ func (s *scan) message(i int) error {
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
-	// An assistant message may contain only tool calls, reasoning, a refusal or audio.
+	// An assistant message needs no content if it contains tool calls, reasoning, a refusal or
+	// audio.
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}

@@ -22,7 +22,7 @@ func problem(err error) string {
 }
 
 // Walk returns the tokens of a body with their positions. Strings of at least long bytes are cut
-// out. If long is -1, none are.
+// out. If long is -1, no strings are.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

@@ -158,7 +158,7 @@ func required(route catalog.Route) []field {
 }
 
 // misplaced reports whether a name is another route's token limit. Model servers that convert
-// between routes also read it on this one, and callers must not be able to bypass a limit with it.
+// between routes read it here too, and callers must not be able to bypass a limit with it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -209,7 +209,7 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the field that a case-insensitive model server would take an unknown name for.
+// looksLike returns the known field that a case-insensitive model server would take a name for.
 // MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true

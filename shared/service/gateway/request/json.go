@@ -21,7 +21,7 @@ const (
 	// maxValues limits the commas in a request, and thus the values, because parsing each takes
 	// time.
 	maxValues = 1 << 20
-	// maxParam limits how many bytes of a name from the caller an error repeats.
+	// maxParam limits how many bytes of a caller's name an error repeats.
 	maxParam = 256
 	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next
 	// body.

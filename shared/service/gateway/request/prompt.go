@@ -70,7 +70,7 @@ func (s *scan) items() (span, error) {
 }
 
 // texts checks the texts to rank or score: a string, an object with a text, or an array of these.
-// Each pair is a separate prompt.
+// Each pair of texts is a separate prompt.
 func (s *scan) texts(f field, value jsontext.Value) {
 	n := 1
 	switch value.Kind() {

@@ -27,8 +27,8 @@ type Caller struct {
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// If Named, Models lists the rows named in the models field, without duplicates and without
-	// Model.
+	// If Named is true, Models lists the rows named in the models field, without duplicates and
+	// without Model.
 	Models []*catalog.Inference
 	Named  bool
 	Stream bool
@@ -93,7 +93,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
-		// Some fields can be interpreted only now that the model is known.
+		// Some fields can be interpreted only now, because their meaning depends on the model.
 		s.begin(route, body)
 		s.row = m
 		if err := s.body(); err != nil {

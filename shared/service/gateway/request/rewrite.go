@@ -69,9 +69,9 @@ func (r *Request) rewrite(s *scan, caller Caller) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the token limits, clamped and under the upstream's name for it
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or the model's
-// if the call has no limit.
+// limitTokens forwards one of the token limits, clamped, under the upstream's name for it
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit. Without one,
+// it returns the model's limit.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -112,8 +112,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 }
 
 // respond applies the rules for natively served Responses: the token limit, and no storage, which
-// some servers enable by default. It returns the forwarded limit, or the model's if the call has
-// no limit.
+// some servers enable by default. It returns the forwarded limit. Without one, it returns the
+// model's limit.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {
@@ -199,7 +199,7 @@ func (w *rewriting) remove() {
 		}
 		switch {
 		case before < m.ordinal:
-			// If a remaining member precedes it, remove the comma before it.
+			// If a member remains before it, remove the comma between them.
 			w.replace(span{m.previous, m.value.end}, "")
 		case m.next >= 0:
 			w.replace(span{m.key.start, m.next}, "")

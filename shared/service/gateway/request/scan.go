@@ -37,7 +37,7 @@ type scan struct {
 
 	model  string
 	models []string
-	// numbers contains the values of integer fields. respelled marks those written like 5.0, which
+	// numbers contains the values of integer fields. respelled marks values written like 5.0, which
 	// some servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
@@ -356,7 +356,7 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 }
 
 // integer reads an integer, which may be written as 5.0. A value that overflows becomes the largest
-// one, because all these fields are clamped.
+// int, because all these fields are clamped.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
 	n, err := strconv.ParseInt(string(whole), 10, 32)

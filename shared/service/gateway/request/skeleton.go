@@ -19,8 +19,8 @@ const (
 	maxSkeleton = 256 << 10
 )
 
-// skeleton is a body without the contents of its long strings. Those are scanned eight bytes at a
-// time, several times faster than the parser would check them.
+// skeleton is a body without the contents of its long strings, which are scanned eight bytes at a
+// time. This is several times faster than the parser.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
@@ -45,8 +45,8 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 		start := i + quote
 		end, valid := endOfText(body, start+1)
 		if !valid {
-			// Leave the string to the parser, which reports the error or accepts what the scan
-			// rejects.
+			// Leave the string to the parser, which either reports the error or accepts the string
+			// after all.
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
@@ -107,8 +107,8 @@ const (
 )
 
 // special returns a word in which the highest bit of a byte is set if the byte is a quote, a
-// backslash, a control character or not ASCII. Above the lowest such byte, other bytes may be
-// marked too.
+// backslash, a control character or not ASCII. Bytes above the lowest such byte may be marked by
+// mistake.
 func special(word uint64) uint64 {
 	quote, slash := word^quotes, word^slashes
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs

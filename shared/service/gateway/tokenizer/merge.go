@@ -29,7 +29,7 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 		lowest := waiting.pop()
 		i := int(lowest & none)
 		if parts[i].pair != uint32(lowest>>32) {
-			continue // one of the two has already been joined to another part
+			continue // one of the two neighbors has already been joined to another part
 		}
 		gone := parts[i].next
 		parts[gone].pair = none
@@ -45,8 +45,8 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part contains the offsets of its neighbors, and the token that it forms with the next part, or
-// none.
+// part contains the offsets of its neighbors, and the id of the token that it forms with the next
+// part, or the constant none.
 type part struct {
 	next, previous int
 	pair           uint32

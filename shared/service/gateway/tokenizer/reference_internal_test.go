@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The checksum is that of cl100k_base.tiktoken, whose lines contain a base64 token and its id.
+// The checksum is for the file cl100k_base.tiktoken, whose lines contain a base64 token and its id.
 func TestVocabularyMatchesTiktoken(t *testing.T) {
 	sum := sha256.New()
 	for id, token := range unpack().tokens {

@@ -23,8 +23,8 @@ type Tokenizer struct {
 
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
-// Count returns the number of tokens in the text. In a text of more than 4 KiB, it may be too high
-// by one per 4 KiB.
+// Count returns the number of tokens in the text. In a text of more than 4 KiB, the count may be
+// too high by one per 4 KiB.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	t.encode(text, func(uint32) { count++ })

@@ -9,10 +9,10 @@ import (
 
 const (
 	// boundedLoad is the ratio of an upstream's load to its fair share above which calls with
-	// affinity to the upstream go to the next one. Fair shares are proportional to weights.
+	// affinity to this upstream go to another upstream. Fair shares are proportional to weights.
 	boundedLoad = 1.3
-	// evenLoad is the relative load above which an upstream's weight falls. yielding is the
-	// exponent.
+	// evenLoad is the load, relative to the fair share, above which an upstream's weight falls.
+	// yielding is the exponent of that fall.
 	evenLoad = 1.05
 	yielding = 4
 	// loadTime is the time over which the load is averaged, so that random peaks move few calls
@@ -29,13 +29,14 @@ type average struct {
 	noted time.Time
 }
 
-// at returns the average at the given time, if the number has been constant since the last note.
+// at returns the average at the given time, if the number has been constant since the last call of
+// note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note updates the average for a number that has been constant since the last note.
+// note updates the average for a number that has been constant since the last call of note.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }
@@ -51,9 +52,9 @@ func seedOf(address, model string) uint64 {
 }
 
 // nearest returns the candidate preferred by an affinity, using rendezvous hashing with weights and
-// bounded loads: the upstream that draws the largest number wins, so if one disappears, only its
-// calls move. An upstream above its fair load draws lower numbers, and one far above it draws none,
-// because most calls may share the same beginning.
+// bounded loads. The upstream that draws the largest number wins, so if an upstream disappears,
+// only its calls move. An upstream above its fair load draws lower numbers, and one far above it is
+// skipped, because most calls may have the same affinity.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {

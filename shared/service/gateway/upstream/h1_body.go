@@ -26,12 +26,12 @@ type h1Body struct {
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// These responses have no body. If one is sent anyway, it must not be read as the next
-		// response.
+		// Status 204 and 304 have no body. If the server sends a body anyway, it must not be read
+		// as the next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// If both lengths are present, readers disagree about where the response ends (RFC 9112,
-		// section 6.3).
+		// If Content-Length is also present, readers disagree about where the response ends (RFC
+		// 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -104,8 +104,8 @@ func (b *h1Body) Close() error {
 		return nil
 	}
 	b.closed = true
-	// stop returns false if the context has ended. Then it has interrupted the connection or is
-	// about to.
+	// stop returns false if the context has ended. In that case, the connection has been or will be
+	// interrupted.
 	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)
 		return nil

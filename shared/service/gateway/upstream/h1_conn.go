@@ -25,8 +25,8 @@ import (
 const (
 	// maxInterim limits the interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime is how long to wait for a request that is still being written when its response is
-	// complete.
+	// sentTime is how long to wait for the rest of a request to be written when its response is
+	// already complete.
 	sentTime = 10 * time.Millisecond
 )
 
@@ -256,7 +256,7 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 }
 
 // readHead reads a response's head the way http.ReadResponse does (see FuzzWire). It rejects
-// ambiguous heads, such as those with a folded field, because readers disagree about where such
+// ambiguous heads, such as heads with a folded field, because readers disagree about where such
 // responses end (RFC 9112, sections 2.2 and 5).
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
@@ -314,7 +314,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 		}
 		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
-		// HTTP/1.0 has no chunked encoding, so one could only guess where the response ends.
+		// HTTP/1.0 has no chunked encoding, so the end of the response would be a guess.
 		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}

@@ -27,7 +27,7 @@ type h1Transport struct {
 }
 
 // call makes a call. If a kept connection turns out to be closed, the call is repeated on another
-// one.
+// connection.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	for {
 		conn, err := t.take(ctx)

@@ -252,7 +252,7 @@ func (s *Snapshot) retire(next *Snapshot) {
 	}
 }
 
-// Unavailable means that none of a pool's upstreams can be called at the moment.
+// Unavailable means that no upstream of a pool can be called at the moment.
 type Unavailable struct {
 	// Full means that the upstreams have reached their call limits. Stopping means that Drain ended
 	// the call's wait. If neither is set, the upstreams have recently failed too often.
@@ -280,7 +280,7 @@ type Call struct {
 	// busyFor is the pause that busy upstreams asked for, or 0 if they did not.
 	busyFor time.Duration
 	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
-	// not wait. Yield is called when another call needs its slot, and must end the call soon.
+	// not wait. If another call needs the slot, Yield is called and must end this call soon.
 	Yield func()
 }
 

@@ -168,7 +168,7 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up a name's SRV records and uses those with the highest priority.
+// services looks up a name's SRV records and uses the records with the highest priority.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {
@@ -183,8 +183,8 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			break
 		}
 	}
-	// Records with the same priority arrive in random order. Sort them, so that the same ones are
-	// always used.
+	// Records with the same priority arrive in random order. Sort them, so that the same records
+	// are always used.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
 	})
@@ -236,7 +236,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace sets the members. Those that remain keep their state.
+// replace sets the members. Members that remain keep their state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))

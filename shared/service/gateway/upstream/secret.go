@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is cached. If a caller already has an old key, it waits
-// for a fetch only for staleSecretWait.
+// secretTTL is how long an upstream's key is cached. A call that already has an old key waits for a
+// fetch only for staleSecretWait.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second

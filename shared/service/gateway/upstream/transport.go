@@ -16,7 +16,7 @@ import (
 const (
 	connectTime = 5 * time.Second
 	// idleConnections limits the idle connections per upstream. Servers commonly keep connections
-	// for longer than idleConnectionTime, so a call rarely gets one that is closing.
+	// for longer than idleConnectionTime, so a call rarely gets a closing connection.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader limits the size of an upstream's response header, in bytes.
@@ -43,7 +43,7 @@ type Request struct {
 	// is the value of anthropic-version, or empty.
 	KeyHeader, Version string
 	Stream             bool
-	// Traceparent is the gateway's own, or empty.
+	// Traceparent is the gateway's own traceparent, or empty.
 	Traceparent string
 	FirstByte   time.Duration
 }
@@ -110,7 +110,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if address != "" {
-		// No proxy: it could not choose this server among the others behind the name.
+		// Use no proxy. It would get only the name, which stands for several servers.
 		std.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 		dial := std.DialContext
 		std.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }

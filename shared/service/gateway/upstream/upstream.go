@@ -35,8 +35,7 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 // upstream is a model server and its state. It is kept if the next catalog also contains it.
 type upstream struct {
 	identity
-	// address is one of the addresses behind the DNS name of set, or empty if the URL's host is
-	// used.
+	// address is one of the addresses behind set's DNS name, or empty if the URL's host is used.
 	address   string
 	set       *replicas
 	transport transport
@@ -113,7 +112,7 @@ type load struct {
 	yields bool
 }
 
-// check returns why a call may not start now, if so, and how long until it may.
+// check returns the reason why a call may not start now, if any, and the time until it may start.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -137,8 +136,8 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// leftFree is the inverse of the fraction of slots (a quarter) that yielding calls leave free. If
-// there are at least this many slots, a single account's other calls cannot take the last one.
+// Yielding calls leave 1/leftFree of the slots free. If there are at least leftFree slots, a single
+// account's other calls cannot take the last slot.
 const leftFree = 4
 
 // take starts a call. ok is false if it may not start now.
@@ -233,8 +232,8 @@ type Health struct {
 	Open bool
 	// Limit is the maximum value of InFlight. 0 means no limit.
 	InFlight, Limit int
-	// Found means that the upstream is a DNS name. The numbers are totals of the servers behind it,
-	// which Replicas counts.
+	// Found means that the upstream is a DNS name. Replicas is the number of servers behind it, and
+	// the other numbers are their totals.
 	Found    bool
 	Replicas int
 }

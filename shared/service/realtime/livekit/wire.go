@@ -194,7 +194,7 @@ func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
 	}
 }
 
-// visitMessage visits a nested message. If it is repeated, it is merged with the first one.
+// visitMessage visits a nested message. If the field is repeated, the messages are merged.
 func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
 	switch {
 	case w.writes() && *field != nil:

@@ -25,8 +25,8 @@ const (
 // duplicated or lost. A frame is complete when it has all packets up to its last one.
 type assembler struct {
 	begun bool
-	// next is the sequence number of the next frame's first packet. newest is that of the latest
-	// packet.
+	// next is the sequence number of the next frame's first packet. newest is the sequence number
+	// of the latest packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
@@ -44,7 +44,7 @@ type assembler struct {
 type part struct {
 	data      []byte
 	timestamp uint32
-	// size is the size of the complete packet, all of which data keeps in memory.
+	// size is the size of the complete packet, which data keeps in memory.
 	size        int
 	first, last bool
 }
@@ -175,7 +175,7 @@ func (a *assembler) advance() {
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
 // ask returns the numbers of the packets to request now. lost means that packets were abandoned, so
-// a key frame is needed. whole contains the frames that were waiting for them.
+// a key frame is needed. whole contains the frames that were waiting for abandoned packets.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {

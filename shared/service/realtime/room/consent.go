@@ -16,7 +16,7 @@ const (
 	// maxUnproven limits the bytes of media and of the handshake that an address gets before it has
 	// answered a request.
 	maxUnproven = 1500
-	// An address is asked again after askAgain. Its last answer counts for consentTime (RFC 7675,
+	// An address is asked again after askAgain. An answer is valid for consentTime (RFC 7675,
 	// section 5.1).
 	askAgain, consentTime = 5 * time.Second, 30 * time.Second
 	// maxAddresses limits the addresses from which a client connects with the same ICE name.
@@ -28,7 +28,7 @@ const (
 // iceUser is a client's ICE user name and password.
 type iceUser struct{ name, password string }
 
-// iceUserOf returns the first ones in a session description.
+// iceUserOf returns the first ICE user name and password in a session description.
 func iceUserOf(description string) (c iceUser) {
 	for line := range strings.Lines(description) {
 		line = strings.TrimRight(line, "\r\n")
@@ -42,8 +42,9 @@ func iceUserOf(description string) (c iceUser) {
 	return c
 }
 
-// askingConn asks each address whether it wants packets, and sends little until it answers. A client
-// can forge the sources of its packets, and the library would send media to each.
+// askingConn asks each address whether it wants packets, and sends little until it answers. A
+// client can forge the sources of its packets, and the library would send media to every forged
+// address.
 type askingConn struct {
 	net.PacketConn
 	name   string // the server's ICE user name
@@ -56,7 +57,7 @@ type askingConn struct {
 // proof is the state of an address.
 type proof struct {
 	unproven int // bytes sent without a valid answer
-	// request was made at made, and sent again until it was answered, most recently at asked.
+	// request is the request to the address. It was created at made and last sent at asked.
 	request               *stun.Message
 	made, asked, answered time.Time
 }

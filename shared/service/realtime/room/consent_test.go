@@ -16,7 +16,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// nominates sends a request that makes an address the client's, and returns the address's socket.
+// nominates makes another address the client's by sending a request from it, and returns the
+// address's socket.
 func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, sent int) {
 	t.Helper()
 	socket, err := net.Dial("udp4", w.config.Ports.Address())
@@ -89,7 +90,7 @@ func answerTo(t *testing.T, request *stun.Message, password string) []byte {
 	return answer.Raw
 }
 
-// recorder is a socket that keeps what is sent, and from which a test's packets come.
+// recorder is a socket that records sent packets. ReadFrom returns the test's packet.
 type recorder struct {
 	net.PacketConn
 	sent   [][]byte

@@ -221,7 +221,7 @@ func TestUnknownSendersGetNoReply(t *testing.T) {
 			_, _ = stranger.Write(packet)
 		}
 	}
-	c.Sees(25) // earlier packets have been read by now by now
+	c.Sees(25) // earlier packets have been read by now
 	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
 		t.Errorf("a stranger receives %d bytes", n)
@@ -271,7 +271,7 @@ func TestSendersOfReportsAreLimited(t *testing.T) {
 	}
 }
 
-// The library keeps every padding-only packet until a stream that it does not know yet has begun.
+// The library keeps every padding-only packet of an unknown stream until the stream begins.
 func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	one := bounds.buffer(packetio.RTPBufferPacket, 1)
@@ -297,13 +297,14 @@ func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	}
 }
 
-// The library works for each number between two packets, so a jump costs it up to 0.4 ms.
+// The library does work for each number between two packets, so a jump costs up to 0.4 ms.
 func TestJumpsOfNumbersAreLimited(t *testing.T) {
 	const extension, most = 5, 1<<15 - 1
 	info := &interceptor.StreamInfo{RTPHeaderExtensions: []interceptor.RTPHeaderExtension{
 		{URI: sdp.TransportCCURI, ID: extension},
 	}}
-	// passed counts the packets that pass of a stream whose two numbers differ from packet to packet.
+	// passed returns how many packets of a stream pass. packet and transport determine a packet's
+	// two numbers.
 	passed := func(packets int, packet, transport func(i int) uint16) (n int) {
 		i := 0
 		source := interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -534,7 +535,7 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 			time.Sleep(time.Millisecond) // otherwise most packets would be lost
 		}
 	}
-	client.Sees(25) // earlier packets have been read by now by now
+	client.Sees(25) // earlier packets have been read by now
 	if grown := heap() - before; grown > 8<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
@@ -830,7 +831,7 @@ func TestExcessiveStreamsDisconnect(t *testing.T) {
 	}
 }
 
-// Reports that come later are read again.
+// Later reports are not dropped.
 func TestExcessiveReportsAreDropped(t *testing.T) {
 	var sent [][]byte
 	for range 50 {

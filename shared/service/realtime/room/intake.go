@@ -33,8 +33,8 @@ const (
 	maxHandshake = 32 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates is the number of addresses from which a client may connect. One more is allowed
-	// each second.
+	// maxCandidates is the number of addresses from which a client may connect. Each second,
+	// another address is allowed.
 	maxCandidates = 64
 	// feedbackRate and feedbackBurst limit the number of packets covered by a client's reports. The
 	// server sends a few hundred packets per second.
@@ -48,8 +48,8 @@ const (
 	reportRate = 100
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600.
 	mediaRate = 3000
-	// gapRate and gapBurst limit the numbers that are missing between a client's packets, because the
-	// library works for each. A client that restarts a stream skips up to 32,766.
+	// gapRate and gapBurst limit the missing sequence numbers between a client's packets, because
+	// the library does work for each. A client that restarts a stream skips up to 32,766.
 	gapRate, gapBurst = 20_000, 1 << 16
 	// maxPadding is the maximum number of padding-only packets at the start of streams.
 	maxPadding = 2000
@@ -135,7 +135,8 @@ func (i *intake) drops(packet []byte) bool {
 
 // knowsSource reports whether a media packet or report comes from one of the client's first
 // maxStreams sources. The library keeps hundreds of bytes per source. knowsSource also limits
-// packets, and reports further, because a 60-byte report can cost the library milliseconds and megabytes.
+// packets per second. The limit for reports is lower, because a 60-byte report can cost the library
+// milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
 	at, limit := ofMedia, i.media
@@ -222,7 +223,7 @@ func (s *stream) Close() error {
 	return s.Buffer.Close()
 }
 
-// call reports whether the client may connect from one more address.
+// call reports whether the client may connect from another address.
 func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
 
 func (i *intake) open() {
@@ -243,7 +244,7 @@ func (i *intake) BindRemoteStream(info *interceptor.StreamInfo, reader intercept
 			if err != nil {
 				return n, a, err
 			}
-			attributes := interceptor.Attributes{} // they cache the header for all readers
+			attributes := interceptor.Attributes{} // attributes cache the header for all readers
 			maps.Copy(attributes, a)
 			if header, err := attributes.GetRTPHeader(b[:n]); err == nil && i.follows(header, own, shared) {
 				return n, attributes, nil
@@ -283,7 +284,7 @@ type newest struct {
 	begun  bool
 }
 
-// ahead returns the distance to the newest number. It is negative for older numbers.
+// ahead returns how far a number is ahead of the newest number. It is negative for older numbers.
 func (n *newest) ahead(number uint16) int {
 	if !n.begun {
 		return 0

@@ -58,9 +58,9 @@ func readOffer(text string) (out string, sound bool, err error) {
 	return string(whole), sound, err
 }
 
-// withoutAddresses removes the client's addresses. compact reports whether the rest is long enough
-// for its number of elements, each of which needs 100 bytes of memory or more. Clients send one time
-// without repetitions (RFC 8866, sections 5.9 to 5.11).
+// withoutAddresses removes the client's addresses. compact is false if the rest has too many
+// elements for its length, because each element needs 100 bytes of memory or more. Clients send one
+// time without repetitions (RFC 8866, sections 5.9 to 5.11).
 func withoutAddresses(text string) (kept string, compact bool) {
 	var out strings.Builder
 	out.Grow(len(text))
@@ -88,8 +88,8 @@ func withoutAddresses(text string) (kept string, compact bool) {
 	return kept, times <= 1 && lines <= maxLines && (lines+elements)*leastElement <= len(kept)
 }
 
-// isUsual reports whether an offer resembles those of real clients. For others, the library may
-// take seconds.
+// isUsual reports whether an offer resembles the offers of real clients. For other offers, the
+// library may take seconds.
 func isUsual(offer *sdp.SessionDescription) bool {
 	reads := 0
 	for _, media := range offer.MediaDescriptions {

@@ -25,7 +25,7 @@ const (
 	maxData = 4 << 10
 )
 
-// Payload types in the server's offers. Its answers use the client's.
+// Payload types in the server's offers. The server's answers use the client's payload types.
 const (
 	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
 )
@@ -72,7 +72,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 }
 
 // settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends
-// nothing to an address before it has received a packet from there, and little before it answers.
+// nothing to an address before it has received a packet from there, and little before the address
+// has answered a request.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -140,7 +141,8 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
-// answer answers an offer that readOffer returned. It calls before after reading the offer.
+// answer answers an offer that readOffer returned. The function before is called once the offer has
+// been read.
 func (p *peer) answer(offer string, before func() error) (string, error) {
 	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
 		return "", err

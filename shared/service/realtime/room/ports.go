@@ -29,8 +29,8 @@ const (
 	maxFromPeer = 16
 	// stallTime is how long a TCP client may read nothing that was sent to it.
 	stallTime = 20 * time.Second
-	// tcpBuffer limits the bytes queued for a slow client, and the bytes in the system. It holds half
-	// a second of video.
+	// tcpBuffer limits the bytes queued for a slow TCP client, and separately the bytes that the
+	// system queues. It is half a second of video.
 	tcpBuffer = 128 << 10
 	// maxWaiting is the maximum number of packets that wait for a peer.
 	maxWaiting = 512
@@ -126,7 +126,8 @@ type quietMux struct {
 	bounds *intake
 }
 
-// quietTCP drops packets for TCP, where the library queues only ReadBufferSize.
+// quietTCP is like quietMux, but for TCP, where the library itself limits the waiting packets to
+// ReadBufferSize.
 type quietTCP struct {
 	*ice.TCPMuxDefault
 	bounds   *intake

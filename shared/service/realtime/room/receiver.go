@@ -37,7 +37,7 @@ type receiver struct {
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame arrives. asked is when one was last requested.
+	// needsKey is true until a key frame arrives. asked is when a key frame was last requested.
 	needsKey bool
 	asked    time.Time
 }

@@ -69,7 +69,6 @@ func (g guarded) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// throughTLS connects to the TURN server over TLS.
 type throughTLS struct{ trust *x509.CertPool }
 
 func (d throughTLS) Dial(network, address string) (net.Conn, error) {

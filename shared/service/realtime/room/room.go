@@ -73,7 +73,7 @@ type Room struct {
 	participants map[string]*participant // keyed by identity
 	// source receives the camera's video. It is nil if there is none.
 	source *receiver
-	// placed means that the current source has been added to times.
+	// placed means that times already includes the current source.
 	placed bool
 	times  timeline
 	// keyReported is when KeyWanted last returned true.
@@ -218,7 +218,7 @@ func (r *Room) hears() {
 		Update: &livekit.ParticipantUpdate{Participants: []*livekit.ParticipantInfo{r.hostInfo()}},
 	}
 	for _, one := range everyone {
-		r.spawn(func() { // a slow participant delays no other
+		r.spawn(func() { // a slow participant must not delay the others
 			one.say(update)
 			one.addSound()
 		})

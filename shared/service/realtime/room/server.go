@@ -184,7 +184,7 @@ func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) err
 	return nil
 }
 
-// sendAway makes a client join again if it tries to resume in a missing room.
+// sendAway makes a client join again if it tries to resume in a room that no longer exists.
 func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	socket, err := accept(w, r)
 	if err != nil {

@@ -64,7 +64,6 @@ func serverInfo() *livekit.ServerInfo {
 	return &livekit.ServerInfo{Version: likeVersion, Protocol: likeProtocol}
 }
 
-// resumed confirms that a participant's signaling has resumed.
 func (p *participant) resumed(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{
 		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo(), IceServers: p.room.relays()},

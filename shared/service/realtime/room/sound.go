@@ -71,7 +71,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 	}
 }
 
-// follow passes on the delay of the last frame, which the sound adopts.
+// follow receives the last frame's delay, to which the delay of the sound adapts.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:

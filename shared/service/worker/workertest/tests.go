@@ -59,7 +59,7 @@ var receiveTests = []test{
 		if _, err := s.Queue.Receive(ctx, job.VideoLane, longLease); !errors.Is(err, context.Canceled) {
 			s.Fatalf("error %v, want the context's", err)
 		}
-		s.receive(longLease) // it has not taken the job
+		s.receive(longLease) // the failed call has not taken the job
 	}},
 	{"fails when the context ends while it waits", func(s *suite) {
 		ctx, cancel := context.WithCancel(s.ctx)
