@@ -152,7 +152,7 @@ func same(t *testing.T, a, b string) bool {
 func TestPromptsGiveDifferentPictures(t *testing.T) {
 	prompts := []string{
 		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",
-		"make it brighter", "沙漠",
+		"make it brighter", "夜晚",
 	}
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }

@@ -261,8 +261,7 @@ func removes(instruction []part, at int) bool {
 // word for the background, or else the word before it.
 func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
 	names := func(p part) bool {
-		isLook := p.means.look != nil && p.means.look.name != "desert" // such as "snowy"
-		return !isLook && scene.Place(prompt[p.first.from:p.last.to]) != ""
+		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != "" // a look such as "snowy"
 	}
 	switch {
 	case slices.ContainsFunc(instruction[at+1:], names):
