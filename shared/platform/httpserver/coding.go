@@ -1,7 +1,9 @@
 package httpserver
 
 import (
+	"bufio"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -21,25 +23,50 @@ func Decompress(r *http.Request, most int64) (compressed, ok bool) {
 	case "", "identity":
 		return false, true
 	case "gzip", "x-gzip":
-		r.Body, r.ContentLength = &gzipBody{Closer: r.Body, source: io.LimitReader(r.Body, most)}, -1
+		r.Body, r.ContentLength = &gzipBody{Closer: r.Body, source: bufio.NewReader(io.LimitReader(r.Body, most))}, -1
 		return true, true
 	}
 	return false, false
 }
 
+// maxMembers limits the parts of a gzip body. A million empty ones would take half a second.
+const maxMembers = 100
+
 type gzipBody struct {
 	io.Closer
-	source  io.Reader
+	source  *bufio.Reader
 	decoder *gzip.Reader
+	members int
 	err     error
 }
 
 func (b *gzipBody) Read(p []byte) (n int, err error) {
-	if b.decoder == nil && b.err == nil {
-		b.decoder, b.err = gzip.NewReader(b.source)
+	for n == 0 && b.err == nil && len(p) > 0 {
+		if b.decoder == nil {
+			b.decoder, b.err = gzip.NewReader(b.source)
+			if b.err != nil {
+				break
+			}
+			b.decoder.Multistream(false)
+		}
+		if n, b.err = b.decoder.Read(p); b.err == io.EOF {
+			b.next()
+		}
 	}
-	if b.err == nil {
-		n, b.err = b.decoder.Read(p)
+	if n > 0 {
+		return n, nil
 	}
-	return n, b.err
+	return 0, b.err
+}
+
+// next continues with another part of the body, if there is one.
+func (b *gzipBody) next() {
+	if _, err := b.source.Peek(1); err != nil {
+		return
+	}
+	if b.members++; b.members == maxMembers {
+		b.err = errors.New("the gzip body has too many parts")
+	} else if b.err = b.decoder.Reset(b.source); b.err == nil {
+		b.decoder.Multistream(false)
+	}
 }

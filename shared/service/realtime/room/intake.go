@@ -39,8 +39,8 @@ const (
 	// feedbackRate and feedbackBurst limit the number of packets covered by a client's reports. The
 	// server sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
-	// dataRate and dataBurst limit the bytes of encrypted data, which is used only for data
-	// channels. A client that sends more than maxAllData in total is disconnected.
+	// dataRate, dataBurst and maxAllData limit the bytes of encrypted data, which is used only for
+	// data channels. More data is dropped.
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 200, 1000
@@ -120,15 +120,10 @@ func (i *intake) drops(packet []byte) bool {
 	case packet[0] >= 128 && packet[0] <= 191:
 		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
-		handshake := handshakeSize(packet)
-		if i.handshake.Add(int64(handshake)) > maxHandshake {
-			go i.overflow()
-			return true
-		}
-		if i.allData.Add(int64(len(packet)-handshake)) > maxAllData {
-			go i.overflow()
-		}
-		return !i.data.AllowN(time.Now(), len(packet)-handshake)
+		handshake, ok := i.records(packet)
+		return !ok || i.handshake.Add(int64(handshake)) > maxHandshake ||
+			i.allData.Add(int64(len(packet)-handshake)) > maxAllData ||
+			!i.data.AllowN(time.Now(), len(packet)-handshake)
 	}
 	return true
 }
@@ -155,18 +150,42 @@ func (i *intake) knowsSource(packet []byte) bool {
 	return i.sources[source]
 }
 
-// handshakeSize returns the total size of a packet's records that do not contain application data
-// (RFC 6347, section 4.1).
-func handshakeSize(packet []byte) (size int) {
-	const head, data = 13, 23
-	for len(packet) >= head {
-		record := min(head+int(binary.BigEndian.Uint16(packet[head-2:])), len(packet))
-		if packet[0] != data {
-			size += record
+// records returns the total size of a packet's records that do not contain application data
+// (RFC 6347, section 4.1). ok is false if the library would answer a record with a fatal alert,
+// although nobody has proven who sent it: then a forged packet would end the connection.
+func (i *intake) records(packet []byte) (handshake int, ok bool) {
+	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
+	ended := i.early.Load() < 0
+	for len(packet) > 0 {
+		if len(packet) < head {
+			return 0, false
 		}
-		packet = packet[record:]
+		size := head + int(binary.BigEndian.Uint16(packet[head-2:]))
+		if size > len(packet) {
+			return 0, false
+		}
+		plain := packet[3] == 0 && packet[4] == 0 // epoch 0
+		switch packet[0] {
+		case changeCipher:
+			ok = plain && size == head+1 && packet[head] == 1
+		case alert:
+			ok = !plain || !ended
+		case handshaking:
+			ok = true
+		case data:
+			ok = !plain
+		default:
+			ok = false
+		}
+		if !ok {
+			return 0, false
+		}
+		if packet[0] != data {
+			handshake += size
+		}
+		packet = packet[size:]
 	}
-	return size + len(packet)
+	return handshake, true
 }
 
 func (i *intake) unread() (size int) {
