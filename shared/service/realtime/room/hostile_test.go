@@ -447,6 +447,35 @@ func TestDataChannelBytesAreLimited(t *testing.T) {
 	}
 }
 
+// The library keeps a transceiver for each section that a client has ever named.
+func TestNewSectionsAreLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	p, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one", Publish: true}, livekit.Version1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
+	refused := false
+	for n := range 100 {
+		offer := "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=fingerprint:sha-256 " + strings.Repeat("AB:", 31) + "AB\r\n" +
+			fmt.Sprintf("a=group:BUNDLE m%[1]d\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%[1]d\r\n", n) +
+			"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=setup:actpass\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\na=sendrecv\r\n"
+		text, _, err := readOffer(offer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = p.own.answer(text, func() error { return nil }); errors.Is(err, errOffer) {
+			refused = true
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := len(p.own.GetTransceivers()); !refused || kept > maxSections {
+		t.Errorf("%d transceivers are kept, an offer is rejected: %t", kept, refused)
+	}
+}
+
 // The library keeps all handshake messages, even after the handshake has ended. Nobody has proven
 // who sent them, so they must not end the connection either.
 func TestForgedRecordsAreDropped(t *testing.T) {
@@ -469,7 +498,9 @@ func TestForgedRecordsAreDropped(t *testing.T) {
 	for range 200 {
 		_, _ = socket.Write(record)
 	}
-	plain := func(kind byte) []byte { return append([]byte{kind, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 3, 232, 0, 7}, make([]byte, 7)...) }
+	plain := func(kind byte) []byte {
+		return append([]byte{kind, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 3, 232, 0, 7}, make([]byte, 7)...)
+	}
 	for _, kind := range []byte{20, 21, 23, 24, 25} {
 		_, _ = socket.Write(plain(kind))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -30,6 +31,8 @@ type participant struct {
 	publishes     bool
 	version       livekit.Version
 	offers        *rate.Limiter
+	// connected is true once media could flow.
+	connected atomic.Bool
 
 	talking sync.Mutex
 
@@ -54,7 +57,7 @@ type participant struct {
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
-		offers: rate.NewLimiter(2, 20),
+		offers: rate.NewLimiter(0.5, 20),
 	}
 	var err error
 	if p.own, err = p.newPeer(); err != nil {
@@ -79,6 +82,7 @@ func (p *participant) newPeer() (*peer, error) {
 	}
 	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
+			p.connected.Store(true)
 			p.room.keyAsked.Store(true)
 		}
 	})

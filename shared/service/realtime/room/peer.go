@@ -2,6 +2,7 @@ package room
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -34,10 +35,21 @@ type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 	bounds    *intake
+	// mids names the sections of all of the client's descriptions.
+	mids map[string]bool
 }
 
-// SetRemoteDescription also remembers the client's credentials.
+// SetRemoteDescription also remembers the client's credentials. A client may not name more than
+// maxSections sections in all: for each, the library keeps a transceiver as long as the connection.
 func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error {
+	for line := range strings.Lines(description.SDP) {
+		if mid, found := strings.CutPrefix(strings.TrimSpace(line), "a=mid:"); found {
+			p.mids[mid] = true
+		}
+	}
+	if len(p.mids) > maxSections {
+		return errOffer
+	}
 	client := iceUserOf(description.SDP)
 	p.bounds.client.Store(&client)
 	return p.PeerConnection.SetRemoteDescription(description)
@@ -68,7 +80,7 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 		return nil, err
 	}
 	connection.OnDataChannel(func(*webrtc.DataChannel) { bounds.open() })
-	return &peer{connection, limit, bounds}, nil
+	return &peer{connection, limit, bounds, map[string]bool{}}, nil
 }
 
 // settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends

@@ -87,7 +87,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		var message livekit.SignalRequest
 		switch {
 		case !signals.AllowN(time.Now(), costOf(content)),
-			time.Since(began) > answerTime && p.other.ConnectionState() == webrtc.PeerConnectionStateNew:
+			time.Since(began) > answerTime && !p.connected.Load():
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
