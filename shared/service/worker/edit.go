@@ -37,7 +37,7 @@ func (l *lane) edit(
 		return result, l.worker.explain(ctx, inputs, err)
 	}
 	if outcome.Size != (catalog.Size{}) {
-		if most := j.Request.Length + max(lengthSlack, j.Request.Length/10); len(j.Holds) > 0 && j.Request.Length > 0 && outcome.Duration > most {
+		if most := j.Request.Length + slack(j.Request.Length); len(j.Holds) > 0 && j.Request.Length > 0 && outcome.Duration > most {
 			return result, engine.InvalidInput(nil, "The result is %.1f s long, but its budget reserved %.1f s.",
 				outcome.Duration.Seconds(), j.Request.Length.Seconds())
 		}

@@ -137,14 +137,17 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is how much longer a clip may be than its header states, because video and sound
-// rarely end together.
-const lengthSlack = time.Second
+// slack is how much longer a clip or a result may be than the length that was reserved, because
+// headers are imprecise, and video and sound rarely end together. It is at most as long again:
+// otherwise, short clips would be almost free.
+func slack(reserved time.Duration) time.Duration {
+	return min(max(time.Second, reserved/10), reserved)
+}
 
 // checkLength rejects a clip that is longer than the length for which the budget was reserved.
 func checkLength(j job.Job, length time.Duration) error {
 	header := cmp.Or(j.Request.Clip, j.Request.Length)
-	if len(j.Holds) == 0 || header <= 0 || length <= header+lengthSlack {
+	if len(j.Holds) == 0 || header <= 0 || length <= header+slack(header) {
 		return nil
 	}
 	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header states."}
