@@ -27,10 +27,9 @@ const (
 	burstBar, burstReadBar = 1.05, 3.0
 )
 
-// burst submits many jobs together and reads their states while they run. Then it reads states from
-// the idle server. Finally the engine does the same edits without the server, with the same
-// parallelism, while states are read from the idle server at the same rate. So the reads cost both
-// measurements the same CPU time.
+// burst submits many jobs together and reads their states while they run. Then it reads states from the idle
+// server. Finally the engine does the same edits without the server, with the same parallelism, while states are
+// read from the idle server at the same rate. So the reads cost both measurements the same CPU time.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -138,9 +137,8 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 
 type burstFigures struct {
 	accepted, rejected, lost int
-	// slowest is the time until the last submission got its response. took is the time until all
-	// jobs were completed. floor is the engine's time for the same edits. The state reads run in
-	// both cases.
+	// slowest is the time until the last submission got its response. took is the time until all jobs were
+	// completed. floor is the engine's time for the same edits. The state reads run in both cases.
 	slowest, took, floor time.Duration
 	// used is the CPU time of the server and its child processes; usedAlone is the CPU time of the
 	// engine and the idle server. readCost is this process's CPU time for one read.

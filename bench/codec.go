@@ -97,8 +97,7 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect decodes and encodes frames with libvpx in this process. It calls wait before each
-// frame.
+// passDirect decodes and encodes frames with libvpx in this process. It calls wait before each frame.
 func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()
@@ -134,8 +133,7 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passSandboxed does the same as passDirect, in a helper process. Its time includes starting the
-// helper.
+// passSandboxed does the same as passDirect, in a helper process. Its time includes starting the helper.
 func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {

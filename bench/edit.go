@@ -18,8 +18,7 @@ import (
 
 const benchModel = "gen-2.5"
 
-// edit is one edit of a clip, done by the engine or by the ffmpeg command lines that the engine
-// runs.
+// edit is one edit of a clip, done by the engine or by the ffmpeg command lines that the engine runs.
 type edit struct {
 	prompt  string
 	spec    engine.Spec

@@ -26,8 +26,7 @@ const (
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
 	openStreams    = 1000
-	// The bars are a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per
-	// open stream.
+	// The bars are a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per open stream.
 	gatewayLatencyBar    = 1.3
 	gatewayLargeBar      = 1.5
 	gatewayThroughputBar = 0.7
@@ -71,9 +70,8 @@ func (b *bench) gateway(ctx context.Context) error {
 	return b.gatewayLarge(ctx, upstream, proxies.targets[2])
 }
 
-// gatewayLatencies runs the client and the model server on one CPU and the proxies on another.
-// Otherwise nginx would sometimes share the client's CPU, where its calls are four times as fast,
-// and the ratio would depend on that.
+// gatewayLatencies runs the client and the model server on one CPU and the proxies on another. Otherwise nginx would
+// sometimes share the client's CPU, where its calls are four times as fast, and the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")
@@ -231,8 +229,7 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// clockTick is the unit of CPU times in proc(5). It is the same on every Linux platform that Go
-// supports.
+// clockTick is the unit of CPU times in proc(5). It is the same on every Linux platform that Go supports.
 const clockTick = 10 * time.Millisecond
 
 func processorTime(pid int) (time.Duration, error) {

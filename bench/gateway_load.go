@@ -18,9 +18,8 @@ const (
 	// translatedStreams is the number of streams used to measure the translation of a chunk.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers clients send large prompts concurrently, largeWaves times. The memory after the
-	// last wave may be at most largeGrowth times the memory after the second, because the first
-	// wave fills the heap.
+	// largeCallers clients send large prompts concurrently, largeWaves times. The memory after the last wave may
+	// be at most largeGrowth times the memory after the second, because the first wave fills the heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1
@@ -78,8 +77,7 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the CPU time for translating a chunk with the CPU time for forwarding
-// it.
+// gatewayTranslation compares the CPU time for translating a chunk with the CPU time for forwarding it.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {
@@ -115,8 +113,7 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	return nil
 }
 
-// gatewayLarge sends requests with large prompts in waves, and keeps all requests of a wave open at
-// the same time.
+// gatewayLarge sends requests with large prompts in waves, and keeps all requests of a wave open at the same time.
 func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to target) error {
 	var peaks []int64
 	for range largeWaves {

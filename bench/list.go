@@ -27,9 +27,8 @@ const (
 	// listBar is the maximum time for a page among many files, as a multiple of the time for the
 	// first page among few.
 	listBar = 1.2
-	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
-	// which has many files. unsweptKey is the key of an account with as many files, nine in ten of
-	// which have expired.
+	// fewKey is the key of the account with few files. The development key belongs to manyAccount, which has many
+	// files. unsweptKey is the key of an account with as many files, nine in ten of which have expired.
 	fewKey         = "ck_bench-few-files"
 	fewAccount     = "few"
 	manyAccount    = "dev"
@@ -39,9 +38,8 @@ const (
 
 type pageReader func(ctx context.Context) error
 
-// list reads pages of an account with a million files and of an account with a thousand,
-// alternately, both through the service's code and over HTTP. The floor is the first page of the
-// account with a thousand.
+// list reads pages of an account with a million files and of an account with a thousand, alternately, both
+// through the service's code and over HTTP. The floor is the first page of the account with a thousand.
 func (b *bench) list(ctx context.Context) error {
 	data := filepath.Join(b.folder, "list")
 	defer os.RemoveAll(data)

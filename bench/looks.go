@@ -19,8 +19,7 @@ const (
 	looksTime = 500 * time.Millisecond
 	// framesBar is the minimum number of frames per second that one core must edit.
 	framesBar = 40
-	// stackedBar is the minimum frame rate for two looks combined. It is checked for the
-	// stackedLooks slowest looks.
+	// stackedBar is the minimum frame rate for two looks combined. It is checked for the stackedLooks slowest looks.
 	stackedBar, stackedLooks = 25, 5
 )
 
@@ -75,8 +74,7 @@ func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture
 	return slowest, nil
 }
 
-// editFor edits frames with a look for a while and returns the frame rate, based on the median
-// frame.
+// editFor edits frames with a look for a while and returns the frame rate, based on the median frame.
 func editFor(ctx context.Context, live *frame.Engine, name string, picture *engine.Picture) (float64, error) {
 	editor, err := live.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {

@@ -3,11 +3,10 @@
 // and whether each is met. A missed bar is not an error. If a section fails, the others are still
 // measured: the table has all measurements, the errors follow it, and the exit status is 1.
 //
-// Run it in the repository's folder: `go run ./bench`, or with section names: upload, overhead,
-// edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
-// signing, start. The section grown runs only when named: it fills a database of 10 GiB. The
-// command needs Linux (it reads a process's memory from /proc), the programs ffmpeg, curl, tee,
-// md5sum, nginx and chromium, and 3 GiB of disk for temporary files.
+// Run it in the repository's folder: `go run ./bench`, or with section names: upload, overhead, edits, worker,
+// image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video, signing, start. The section grown
+// runs only when named: it fills a database of 10 GiB. The command needs Linux (it reads a process's memory from
+// /proc), the programs ffmpeg, curl, tee, md5sum, nginx and chromium, and 3 GiB of disk for temporary files.
 package main
 
 import (
@@ -120,9 +119,8 @@ func choose(names []string) ([]section, error) {
 	return chosen, nil
 }
 
-// measure runs the sections and prints the table of their measurements, even if sections fail. It
-// prints each section's name to progress as the section starts. Once ctx is done, it starts no more
-// sections.
+// measure runs the sections and prints the table of their measurements, even if sections fail. It prints each
+// section's name to progress as the section starts. Once ctx is done, it starts no more sections.
 //
 // Errors: the sections' errors, each with its section's name; errors from writing the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {

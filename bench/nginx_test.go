@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Only `make bench` runs this test, because installing the nginx package starts a server on the
-// machine.
+// Only `make bench` runs this test, because installing the nginx package starts a server on the machine.
 func TestNginxServes(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has disconnected

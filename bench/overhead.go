@@ -17,9 +17,8 @@ const (
 	overheadTime = 100 * time.Millisecond
 )
 
-// overhead edits the sample clip alternately through the API, with the engine, and with the
-// engine's ffmpeg command lines. The difference between the API and the engine is the overhead; the
-// bar compares it with the command lines.
+// overhead edits the sample clip alternately through the API, with the engine, and with the engine's ffmpeg command
+// lines. The difference between the API and the engine is the overhead; the bar compares it with the command lines.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {

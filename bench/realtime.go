@@ -26,8 +26,7 @@ const (
 	realtimeFrames = 400
 	// realtimePrompt requests a look of medium render time.
 	realtimePrompt = "a watercolor painting"
-	// frameBar is the maximum time for a frame through the server, as a multiple of the engine's
-	// time.
+	// frameBar is the maximum time for a frame through the server, as a multiple of the engine's time.
 	frameBar = 1.5
 )
 

@@ -29,8 +29,7 @@ const (
 	signingBar = 6
 )
 
-// signing adds Content Credentials to a large result as a worker does. The floor copies and hashes
-// the result.
+// signing adds Content Credentials to a large result as a worker does. The floor copies and hashes the result.
 func (b *bench) signing(ctx context.Context) error {
 	signer, err := newSigner(ctx)
 	if err != nil {

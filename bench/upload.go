@@ -136,9 +136,8 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 	return time.Since(begun), nil
 }
 
-// post uploads the file as a job. It returns the response time and the server's peak memory up to
-// the response, in bytes. It waits until the job has ended, so that the engine does not slow down
-// the next measurement.
+// post uploads the file as a job. It returns the response time and the server's peak memory up to the response,
+// in bytes. It waits until the job has ended, so that the engine does not slow down the next measurement.
 func (b *bench) post(ctx context.Context, server *servertest.Server,
 	source string) (took time.Duration, peak int64, err error) {
 	if err := forgetPeak(server.PID()); err != nil {

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// Frames go alternately through the server and directly, videoRounds times for videoSeconds
-	// each.
+	// Frames go alternately through the server and directly, videoRounds times for videoSeconds each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
@@ -96,8 +95,7 @@ func streamURL(server *servertest.Server) string {
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency sends a browser's frames through the server. The floor sends them from browser to
-// browser.
+// videoLatency sends a browser's frames through the server. The floor sends them from browser to browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
 	if err != nil {

@@ -131,8 +131,7 @@ func (b *bench) passStreams(ctx context.Context, server *servertest.Server, fram
 	}, nil
 }
 
-// awaitEnd waits until no session is open, because a helper's CPU time is counted only after it has
-// exited.
+// awaitEnd waits until no session is open, because a helper's CPU time is counted only after it has exited.
 func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	for {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")

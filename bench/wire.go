@@ -30,8 +30,7 @@ var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 // largePrompt is the length of a large chat's content, in bytes.
 const largePrompt = 200 << 10
 
-// largeRequest is a chat request with a long prompt. Its last members and closing brace are added
-// later.
+// largeRequest is a chat request with a long prompt. Its last members and closing brace are added later.
 var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
 	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
 
@@ -93,8 +92,7 @@ func dialWireAs(ctx context.Context, address, key string) (*wire, error) {
 
 func (w *wire) close() { w.conn.Close() }
 
-// call sends a request and reads the entire response. first is the time until the first byte of the
-// body.
+// call sends a request and reads the entire response. first is the time until the first byte of the body.
 func (w *wire) call(kind string) (first time.Duration, err error) {
 	if err := w.conn.SetDeadline(time.Now().Add(wireTime)); err != nil {
 		return 0, err
@@ -179,8 +177,7 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has several clients repeat a request for length. It returns the number of calls and the
-// total time.
+// wireCalls has several clients repeat a request for length. It returns the number of calls and the total time.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)

@@ -27,8 +27,7 @@ import (
 )
 
 const (
-	// worker runs workerRuns jobs of workerEdit each. The overhead does not grow with the length of
-	// the edit.
+	// worker runs workerRuns jobs of workerEdit each. The overhead does not grow with the length of the edit.
 	workerRuns = 8
 	workerEdit = time.Second
 	// workerPart is the bar for the worker's overhead, as a fraction of the engine's time.

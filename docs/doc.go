@@ -1,3 +1,2 @@
-// Package docs checks that references to pages, in code and in other pages, point to an existing
-// heading.
+// Package docs checks that references to pages, in code and in other pages, point to an existing heading.
 package docs

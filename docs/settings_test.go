@@ -10,8 +10,7 @@ import (
 
 var (
 	settingFlag = regexp.MustCompile(`env:"(CUTROOM_[A-Z0-9_]+)"(?: default:"([^"]*)")?`)
-	// settingRow matches a row of docs/settings.md. The second column is the default or the
-	// meaning.
+	// settingRow matches a row of docs/settings.md. The second column is the default or the meaning.
 	settingRow  = regexp.MustCompile(`(?m)^\| (\x60CUTROOM_[^|]+) \| ([^|]*) \|`)
 	settingName = regexp.MustCompile(`\x60((?:CUTROOM)?_[A-Z0-9_]+)\x60`)
 	settingRead = regexp.MustCompile(`"(CUTROOM_[A-Z0-9_]+)"`)

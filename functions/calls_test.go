@@ -19,9 +19,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// callsOfAJob contains the minimum and maximum number of AWS calls for one job, from its submission
-// until its thumbnails are stored. docs/cost.md lists their prices. Calls of the state machine are
-// counted as transitions.
+// callsOfAJob contains the minimum and maximum number of AWS calls for one job, from its submission until its
+// thumbnails are stored. docs/cost.md lists their prices. Calls of the state machine are counted as transitions.
 var callsOfAJob = map[string]struct{ least, most int }{
 	"DynamoDB.Query":                {4, 4},
 	"DynamoDB.TransactWriteItems":   {2, 2},
@@ -32,9 +31,8 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"StepFunctions.StartExecution":  {1, 1},
 	"StepFunctions.SendTaskSuccess": {1, 1},
 	"transitions":                   {3, 3},
-	// The account's sets of open jobs are read by two capacity checks and when the job is accepted.
-	// Counts vary, because caches may expire between the two jobs, and because the worker reports
-	// and polls while it works.
+	// The account's sets of open jobs are read by two capacity checks and when the job is accepted. Counts vary,
+	// because caches may expire between the two jobs, and because the worker reports and polls while it works.
 	"DynamoDB.BatchGetItem":       {3, 4},
 	"DynamoDB.GetItem":            {1, 6},
 	"DynamoDB.UpdateItem":         {2, 7},

@@ -8,12 +8,10 @@ import (
 )
 
 type Function struct {
-	// Name is the name of the folder and the program. A deployment adds a prefix that includes its
-	// stage.
+	// Name is the name of the folder and the program. A deployment adds a prefix that includes its stage.
 	Name string
-	// Variables lists the function's environment variables. It omits the common ones: the stage,
-	// the family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A variable
-	// without a value is omitted.
+	// Variables lists the function's environment variables. It omits the common ones: the stage, the family, the
+	// catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A variable without a value is omitted.
 	Variables []string
 	// Streams reports whether the function streams its responses if streaming is on.
 	Streams bool

@@ -90,12 +90,10 @@ const (
 	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
-// sampleAge is the time from creation to deadline of jobs that no worker receives. It is longer
-// than any test takes.
+// sampleAge is the time from creation to deadline of jobs that no worker receives. It is longer than any test takes.
 const sampleAge = 12 * time.Hour
 
-// world is an isolated part of the local AWS that contains the records and blobs used by the
-// events.
+// world is an isolated part of the local AWS that contains the records and blobs used by the events.
 type world struct {
 	cloud   *awstest.Cloud
 	machine string
@@ -173,8 +171,7 @@ func deployedNames(tables, others map[string]string) map[string]string {
 	return names
 }
 
-// worldOf returns a world that uses a bucket and existing tables. tables is keyed by the name in
-// the schema.
+// worldOf returns a world that uses a bucket and existing tables. tables is keyed by the name in the schema.
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -296,8 +293,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings with which a program calls AWS. Its role's policies limit the
-// calls.
+// endpoint returns the settings with which a program calls AWS. Its role's policies limit the calls.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})

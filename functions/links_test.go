@@ -23,8 +23,7 @@ func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 		"github.com/gabriel-vasile/mimetype.Detect": {
 			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
-		// Lambda's runtime passes requests on without a server, and the demo model is called
-		// without HTTP.
+		// Lambda's runtime passes requests on without a server, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,
 		// Only a program that changes the sandbox's filters needs this package's tables.
 		"github.com/elastic/go-seccomp-bpf": nil,

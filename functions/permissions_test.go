@@ -118,9 +118,8 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a busy machine, all attempts of an earlier call may time out
-			// (awsclient.AttemptTime). Then the client sees the same failure, but the function
-			// never makes the call that would be rejected.
+			// On a busy machine, all attempts of an earlier call may time out (awsclient.AttemptTime). Then the
+			// client sees the same failure, but the function never makes the call that would be rejected.
 			rejected := await.Value(t, "a rejected call", func() []string {
 				answer, err := f.Request(await.Context(t), event)
 				if err != nil {

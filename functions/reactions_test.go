@@ -170,9 +170,8 @@ func TestColdImageRequestWakesAWorker(t *testing.T) {
 	}
 }
 
-// wake starts as many tasks as the queued jobs need, but at least one. It does nothing if enough
-// tasks have been requested. scale adds tasks as the backlog grows, keeps new tasks, and removes
-// idle tasks after a while.
+// wake starts as many tasks as the queued jobs need, but at least one. It does nothing if enough tasks have been
+// requested. scale adds tasks as the backlog grows, keeps new tasks, and removes idle tasks after a while.
 func TestFleetFollowsTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,8 +22,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// receiver receives a job's webhooks. It records the requests and responds with status, 204 by
-// default.
+// receiver receives a job's webhooks. It records the requests and responds with status, 204 by default.
 type receiver struct {
 	url string
 
@@ -54,8 +53,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(r.status)
 }
 
-// queued removes the due attempts from the queue and returns them, with the number of attempts that
-// were queued.
+// queued removes the due attempts from the queue and returns them, with the number of attempts that were queued.
 func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())

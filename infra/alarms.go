@@ -153,11 +153,10 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-// waiting returns the age in seconds of a queue's oldest message if messages have been waiting for
-// this many minutes, otherwise 0. SQS includes messages in progress in the age, so a high age may
-// only mean a long edit. The number of waiting messages says nothing about their age. A queue is
-// late if every minute's data point shows waiting messages and the oldest message is over the
-// limit.
+// waiting returns the age in seconds of a queue's oldest message if messages have been waiting for this many
+// minutes, otherwise 0. SQS includes messages in progress in the age, so a high age may only mean a long edit.
+// The number of waiting messages says nothing about their age. A queue is late if every minute's data point shows
+// waiting messages and the oldest message is over the limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	over := awscdk.Duration_Minutes(jsii.Number(minutes))
 	queue := s.lanes[lane].queue
@@ -172,8 +171,7 @@ func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	})
 }
 
-// functionThrottles counts throttles of all of the account's functions, because they share one
-// limit.
+// functionThrottles counts throttles of all of the account's functions, because they share one limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),

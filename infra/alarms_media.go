@@ -31,16 +31,14 @@ func (s *stack) mediaAlarms() []alarm {
 		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 		own := s.counted(mediaErrors5xx)
 		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
-			// No log contains the balancer's own error responses, such as the response for a
-			// crashed task. The balancer's metric for its targets would include image edits that
-			// are rejected while a worker starts.
+			// No log contains the balancer's own error responses, such as the response for a crashed task. The
+			// balancer's metric for its targets would include image edits that are rejected while a worker starts.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
 		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 	}
-	// API Gateway's own 5xx metric includes image edits that are rejected while a worker starts,
-	// which is normal for an idle service. The access log has all other errors, even if a function
-	// never responded.
+	// API Gateway's own 5xx metric includes image edits that are rejected while a worker starts, which is normal
+	// for an idle service. The access log has all other errors, even if a function never responded.
 	access, images := s.logs["/cutroom/"+s.Stage+"/media-access"], s.logs["/aws/lambda/"+s.name("images")]
 	s.count(access, "MediaErrors", mediaErrors5xx,
 		`{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`)

@@ -21,9 +21,8 @@ type api struct {
 	endpoints []endpoint
 }
 
-// endpoint is a path and the function that serves all its methods. The handlers return 405 with
-// Allow for unsupported methods, serve HEAD like GET, and answer preflights for the allowed
-// origins.
+// endpoint is a path and the function that serves all its methods. The handlers return 405 with Allow for
+// unsupported methods, serve HEAD like GET, and answer preflights for the allowed origins.
 type endpoint struct {
 	path, function string
 }
@@ -116,8 +115,7 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }
 
-// accessLogFormat contains no key, query or id. Its path is the API resource's, with placeholders
-// for ids.
+// accessLogFormat contains no key, query or id. Its path is the API resource's, with placeholders for ids.
 var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
@@ -127,9 +125,8 @@ var accessLogFormat = `{` + strings.Join([]string{
 
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
-// newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the
-// entire account and region, which other stacks may share. It is kept when the stack is deleted. An
-// option leaves it out.
+// newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the entire account
+// and region, which other stacks may share. It is kept when the stack is deleted. An option leaves it out.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

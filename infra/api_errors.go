@@ -15,8 +15,7 @@ type gatewayError struct {
 	response awsapigateway.ResponseType
 	// status is empty if each cause has its own status.
 	status, message string
-	// kind and code are the type and code of the inference gateway's errors
-	// (docs/contract/errors.md#gateway-errors).
+	// kind and code are the type and code of the inference gateway's errors (docs/contract/errors.md#gateway-errors).
 	kind, code string
 	retryAfter string
 }
@@ -62,10 +61,9 @@ func gatewayErrors(tooLarge string) []gatewayError {
 	}
 }
 
-// addGatewayResponses gives API Gateway's own errors the same shape as the API's errors, with the
-// headers that browsers need to read them. API Gateway itself adds the request id as
-// x-amzn-RequestId, because a header here can only be a constant or part of the request. AWS may
-// reject a deployment with any other header value.
+// addGatewayResponses gives API Gateway's own errors the same shape as the API's errors, with the headers that
+// browsers need to read them. API Gateway itself adds the request id as x-amzn-RequestId, because a header here
+// can only be a constant or part of the request. AWS may reject a deployment with any other header value.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
 	// These responses reveal nothing about an account, and API Gateway cannot choose between
 	// origins. So if there are several, any page may read the responses.

@@ -48,9 +48,8 @@ func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	return slices.DeleteFunc(endpoints, func(e endpoint) bool { return strings.HasPrefix(e.path, "/v1/files") })
 }
 
-// setGatewayURL sets the inference gateway's URL for the functions that describe the service,
-// because the OpenAPI document covers both APIs. SAM does not resolve references, so locally the
-// functions keep the default.
+// setGatewayURL sets the inference gateway's URL for the functions that describe the service, because the OpenAPI
+// document covers both APIs. SAM does not resolve references, so locally the functions keep the default.
 func (s *stack) setGatewayURL(inference awsapigateway.RestApi) {
 	if s.Endpoint != "" {
 		return

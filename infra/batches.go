@@ -11,8 +11,7 @@ import (
 const (
 	// stepMemory, in MB, has to hold lines, responses and the parts of a result file.
 	stepMemory = 1024
-	// stepsAtOnce is the steps function's reserved concurrency: the parallel batches, plus one
-	// check.
+	// stepsAtOnce is the steps function's reserved concurrency: the parallel batches, plus one check.
 	stepsAtOnce = 6
 )
 

@@ -79,9 +79,8 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 		},
 		{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
-			// A browser that follows a redirect to another origin sends the origin "null", so a
-			// list of origins would not match it. A result is protected by the signature in its
-			// URL.
+			// A browser that follows a redirect to another origin sends the origin "null", so a list of origins
+			// would not match it. A result is protected by the signature in its URL.
 			AllowedOrigins: jsii.Strings("*"),
 			AllowedHeaders: jsii.Strings("*"),
 			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),

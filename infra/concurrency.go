@@ -8,22 +8,19 @@ import (
 // (Lambda API Reference, "PutFunctionConcurrency").
 const unreserved = 100
 
-// internalConcurrency maps event-driven functions to their reserved concurrency, which is enough
-// for a busy service. SQS's pollers start up to webhooksAtOnce instances of webhooks, and the jobs
-// table's stream starts more.
+// internalConcurrency maps event-driven functions to their reserved concurrency, which is enough for a busy service.
+// SQS's pollers start up to webhooksAtOnce instances of webhooks, and the jobs table's stream starts more.
 var internalConcurrency = map[string]int{
 	"wake": 2, "scale": 1, "reaper": 5, "arrived": 5, "expiry": 2, "webhooks": webhooksAtOnce + 2,
 	"steps": stepsAtOnce,
 }
 
-// streaming lists the functions whose responses stay open for minutes, for as long as a client
-// reads.
+// streaming lists the functions whose responses stay open for minutes, for as long as a client reads.
 var streaming = []string{"content", "inference"}
 
 const leastConcurrency = 150
 
-// reserved returns a function's reserved concurrency, which is also its limit, or nil if it shares
-// the rest.
+// reserved returns a function's reserved concurrency, which is also its limit, or nil if it shares the rest.
 //
 // Without reservations, all of an account's functions share one pool, and open streams could use it
 // up. Then no worker would be started, and no job would end. So event-driven functions have their

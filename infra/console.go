@@ -22,9 +22,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// formOfFunction is the maximum size, in bytes, of form data that a function accepts. API Gateway
-// and Lambda accept 6 MB, and the file is in base64. The console uploads larger files through a
-// signed URL.
+// formOfFunction is the maximum size, in bytes, of form data that a function accepts. API Gateway and Lambda
+// accept 6 MB, and the file is in base64. The console uploads larger files through a signed URL.
 const formOfFunction = 4 << 20
 
 // newConsole serves the console from a private bucket through CloudFront, if requested.

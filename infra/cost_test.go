@@ -23,8 +23,7 @@ const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
 // schedules maps schedules to the monthly cost of everything they run.
 var schedules = map[string]float64{
-	// The function scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of
-	// log.
+	// The function scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of log.
 	"rate(1 minute)": 60 * hoursOfMonth *
 		(functionRequest + 0.005*0.25*gigabyteSecond + readUnit + 2*(queueRequest+fairQueueRequest) + 349*logByte),
 	// The function steps: 3 read units, 30 ms with 1 GB.

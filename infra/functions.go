@@ -259,9 +259,8 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 	return variables
 }
 
-// placePrivately attaches a function to the VPC from the options, so that it can reach private
-// upstreams and webhook receivers. The VPC must also give access to DynamoDB, S3, SQS and Lambda,
-// through endpoints or a NAT gateway.
+// placePrivately attaches a function to the VPC from the options, so that it can reach private upstreams and webhook
+// receivers. The VPC must also give access to DynamoDB, S3, SQS and Lambda, through endpoints or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
@@ -288,8 +287,7 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	return s.logs[name]
 }
 
-// built returns an error if a function has not been built, because CDK's own error would not say
-// what to do.
+// built returns an error if a function has not been built, because CDK's own error would not say what to do.
 func (o options) built() error {
 	var missing []string
 	for _, name := range functions.Names() {

@@ -18,9 +18,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestFunctionsHaveTheRightTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
-	// Streaming functions have API Gateway's timeout for streams. Functions for synchronous calls
-	// have the maximum wait of such calls. All others have API Gateway's timeout for buffered
-	// responses.
+	// Streaming functions have API Gateway's timeout for streams. Functions for synchronous calls have the
+	// maximum wait of such calls. All others have API Gateway's timeout for buffered responses.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,
@@ -119,8 +118,7 @@ func (m template) permissions(t *testing.T) []string {
 	return lines
 }
 
-// list returns a JSON value as a list. CloudFormation writes a list of one element as the element
-// itself.
+// list returns a JSON value as a list. CloudFormation writes a list of one element as the element itself.
 func list(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -166,8 +164,7 @@ func (m template) nameOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// copied copies a file into this folder, where a deployment may read it, and returns the copy's
-// name.
+// copied copies a file into this folder, where a deployment may read it, and returns the copy's name.
 func copied(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -12,8 +12,7 @@ const (
 	// diskThroughput is in MiB/s. A starting task reads images and weights from the disk, and gp3's
 	// default of 125 would be a bottleneck.
 	diskThroughput = 500
-	// instanceWarmup is the time, in seconds, after which a new instance counts toward the group's
-	// metrics.
+	// instanceWarmup is the time, in seconds, after which a new instance counts toward the group's metrics.
 	instanceWarmup = 300
 	// hostWeights is the folder on an instance that contains the weights.
 	hostWeights = "/mnt/weights"

@@ -5,10 +5,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newGPUNetwork creates the VPC for the GPU workers. Instances and tasks have no public address.
-// They reach AWS through one NAT gateway, which is cheaper than the eight interface endpoints they
-// would need. Weights, blobs, records and image layers, which are most of the traffic, use gateway
-// endpoints instead.
+// newGPUNetwork creates the VPC for the GPU workers. Instances and tasks have no public address. They reach AWS
+// through one NAT gateway, which is cheaper than the eight interface endpoints they would need. Weights, blobs,
+// records and image layers, which are most of the traffic, use gateway endpoints instead.
 func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:           jsii.String(s.name("gpu")),

@@ -19,8 +19,7 @@ type gpu struct {
 	OnDemand int
 	// Min and Max limit the number of tasks. Each task has its own GPU.
 	Min, Max int
-	// Backlog is the number of jobs per task, including the one in progress, above which another
-	// task is started.
+	// Backlog is the number of jobs per task, including the one in progress, above which another task is started.
 	Backlog int
 	// Idle is the time without a job after which all tasks stop, in minutes.
 	Idle int
@@ -33,8 +32,7 @@ type gpu struct {
 	// Weights is the S3 prefix that replaces the map's folder /models. If no bucket is set, the
 	// prefix is in the stage's bucket.
 	Weights s3Prefix
-	// EngineImage is the image of the engine server. If it is empty, the image is built from the
-	// repository.
+	// EngineImage is the image of the engine server. If it is empty, the image is built from the repository.
 	EngineImage string
 }
 

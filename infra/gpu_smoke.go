@@ -12,10 +12,9 @@ const (
 	gpuSmokeCPU, gpuSmokeMemory, gpuSmokeDisk = 2048, 8192, 60
 )
 
-// tryGPUImages tests the images of the GPU tasks before they reach the service. A GPU instance
-// might have to be started first, so the test runs on Fargate: the engine server starts on the CPU
-// without loading a model, and the worker checks that it responds. The GPU is first used by the
-// first task on an instance.
+// tryGPUImages tests the images of the GPU tasks before they reach the service. A GPU instance might have to be
+// started first, so the test runs on Fargate: the engine server starts on the CPU without loading a model, and
+// the worker checks that it responds. The GPU is first used by the first task on an instance.
 func (s *gpuStack) tryGPUImages(images gpuImages, role awsiam.IRole) {
 	if !s.Smoke {
 		return

@@ -197,9 +197,8 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
-	// The cluster gets the capacity provider through an association, a child resource of the
-	// cluster. ECS rejects the service without the association. The association cannot be deleted
-	// while a service uses it.
+	// The cluster gets the capacity provider through an association, a child resource of the cluster. ECS rejects
+	// the service without the association. The association cannot be deleted while a service uses it.
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }

@@ -20,8 +20,7 @@ import (
 
 const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/engine:7"
 
-// describeGPU describes a stage's GPU stack. Its images already exist, unless the context says
-// otherwise.
+// describeGPU describes a stage's GPU stack. Its images already exist, unless the context says otherwise.
 func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	t.Helper()
 	gpus, _ := describeBoth(t, context)
@@ -43,8 +42,7 @@ func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack
 	o.Root = ".."
 	app := awscdk.NewApp(
 		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
-	// Only the scope of the service's stack is needed. It has a resource because CDK warns about
-	// empty stacks.
+	// Only the scope of the service's stack is needed. It has a resource because CDK warns about empty stacks.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
 	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)
 	return newGPUStack(app, &stack{Stack: service, options: o}), service
@@ -259,8 +257,7 @@ func checkGPUWorker(t *testing.T, worker map[string]any) {
 	}
 }
 
-// checkEngineSource checks that the engine's image is built from exactly the files
-// that its Dockerfile copies.
+// checkEngineSource checks that the engine's image is built from exactly the files that its Dockerfile copies.
 func checkEngineSource(t *testing.T, s *gpuStack) {
 	t.Helper()
 	var files []string

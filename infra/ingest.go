@@ -2,9 +2,8 @@ package main
 
 import "slices"
 
-// newIngest runs the media service in containers if the options ask for it. The containers then
-// serve the media URL, for existing clients that post bodies larger than API Gateway and Lambda
-// accept.
+// newIngest runs the media service in containers if the options ask for it. The containers then serve the media
+// URL, for existing clients that post bodies larger than API Gateway and Lambda accept.
 func (s *stack) newIngest() {
 	if s.Ingest != "fargate" {
 		return

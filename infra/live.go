@@ -13,8 +13,7 @@ import (
 // on one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is the STUN server, as host:port, that gives tasks their public addresses. If it is
-	// empty, tasks ask EC2.
+	// STUN is the STUN server, as host:port, that gives tasks their public addresses. If it is empty, tasks ask EC2.
 	STUN string
 	// TURN lists relay URLs. TURNSecret is the ARN of the secret that the relays share with tasks.
 	TURN       []string
@@ -68,8 +67,7 @@ func (l live) environment(values map[string]*string) {
 	}
 }
 
-// serveLive returns the permissions for programs to find their public address and create relay
-// credentials.
+// serveLive returns the permissions for programs to find their public address and create relay credentials.
 func (s *stack) serveLive() []permission {
 	var may []permission
 	if s.Live.On && s.Live.STUN == "" {

@@ -21,8 +21,7 @@ func liveContext(more map[string]any) map[string]any {
 	return context
 }
 
-// openPorts returns the rules of a security group whose id has the given prefix: source, protocol,
-// ports.
+// openPorts returns the rules of a security group whose id has the given prefix: source, protocol, ports.
 func (m template) openPorts(t *testing.T, group string) []string {
 	t.Helper()
 	var open []string
@@ -162,8 +161,7 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	}
 }
 
-// With a STUN server instead of EC2, no permission is needed. Relays have a secret that the task
-// may read.
+// With a STUN server instead of EC2, no permission is needed. Relays have a secret that the task may read.
 func TestLiveVideoUsesConfiguredServers(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",

@@ -35,8 +35,7 @@ type options struct {
 	Endpoint string
 	// PublicEndpoint is the URL at which clients reach the local AWS, if that is not Endpoint.
 	PublicEndpoint string
-	// Catalog and Tiers are files that replace the built-in files. If empty, the built-in files are
-	// used.
+	// Catalog and Tiers are files that replace the built-in files. If empty, the built-in files are used.
 	Catalog, Tiers string
 	Family         string
 	// MaxUpload is the maximum size of a file in form data, in bytes.
@@ -46,8 +45,7 @@ type options struct {
 	// Concurrency is the account's maximum number of concurrent functions. Part of it is reserved
 	// (concurrency.go). 0 reserves nothing.
 	Concurrency int
-	// DataAlone omits everything except tables, bucket and secret, so that they can be imported
-	// (docs/runbook.md).
+	// DataAlone omits everything except tables, bucket and secret, so that they can be imported (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions
@@ -76,8 +74,7 @@ type containerOptions struct {
 	RealtimeImage string
 	// Live configures live video over WebRTC.
 	Live live
-	// Ingest selects the platform of the media API: "lambda", or "fargate", which accepts bodies of
-	// any allowed size.
+	// Ingest selects the platform of the media API: "lambda", or "fargate", which accepts bodies of any allowed size.
 	Ingest      string
 	IngestImage string
 	// IngestTasks and RealtimeTasks are the container counts of the two services.
@@ -301,8 +298,7 @@ func (r *reader) relations(o options) {
 	if !o.Watch && o.AlarmEmail != "" {
 		r.conflict("alarmEmail", "requires watch=on or watch=all")
 	}
-	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default
-	// certificate.
+	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
 	if o.Realtime && !o.RealtimeDomain.set() {
 		r.conflict("realtimeDomain", "and realtimeCertificate are required with realtime=true")
 	}

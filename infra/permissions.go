@@ -126,8 +126,7 @@ func (s *stack) verifyFiles() []permission {
 	}
 }
 
-// keepFiles returns the permissions of programs that store and list files. The secret encrypts the
-// cursors.
+// keepFiles returns the permissions of programs that store and list files. The secret encrypts the cursors.
 func (s *stack) keepFiles() []permission {
 	return append(s.storeFiles(),
 		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
@@ -153,9 +152,8 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference returns the permissions of the inference gateway. It counts usage and requests,
-// reads usage for its route and for rate limits, and takes budget allocations, which it later
-// deletes.
+// meterInference returns the permissions of the inference gateway. It counts usage and requests, reads usage for
+// its route and for rate limits, and takes budget allocations, which it later deletes.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
@@ -175,8 +173,7 @@ func (s *stack) reportTasks() permission {
 		resources: []*string{s.stateMachineARN()}}
 }
 
-// publishUploads returns the permissions of the function that publishes files uploaded with signed
-// URLs.
+// publishUploads returns the permissions of the function that publishes files uploaded with signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
 		// The index finds expired files, which are deleted to free capacity.
@@ -193,8 +190,7 @@ func (s *stack) deleteFiles() []permission {
 	}
 }
 
-// setWorkers returns the permissions of the functions that set the number of workers from the
-// queued jobs.
+// setWorkers returns the permissions of the functions that set the number of workers from the queued jobs.
 func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
@@ -214,8 +210,7 @@ func (s *stack) protectTasks() permission {
 	}
 }
 
-// workJobs returns the permissions of the workers, which also store thumbnails of the stored files
-// that jobs use.
+// workJobs returns the permissions of the workers, which also store thumbnails of the stored files that jobs use.
 func (s *stack) workJobs() []permission {
 	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),

@@ -61,9 +61,8 @@ var tracedContext = map[string]any{
 	"tracing": "on",
 }
 
-// In every variant of the stack, the roles have the permissions in testdata/policies.json, except
-// for permissions that depend on the variant. So the results of the functions' tests apply to every
-// variant.
+// In every variant of the stack, the roles have the permissions in testdata/policies.json, except for permissions
+// that depend on the variant. So the results of the functions' tests apply to every variant.
 func TestPoliciesMatchInEveryStackVariant(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {

@@ -31,8 +31,7 @@ func (s *stack) newLanes() map[string]lane {
 			EnforceSSL: jsii.Bool(true),
 			// A message is kept far longer than its job takes.
 			RetentionPeriod: awscdk.Duration_Hours(jsii.Number(1)),
-			// The worker keeps extending this timeout. If the worker dies, the message becomes
-			// visible again.
+			// The worker keeps extending this timeout. If the worker dies, the message becomes visible again.
 			VisibilityTimeout:      awscdk.Duration_Minutes(jsii.Number(1)),
 			ReceiveMessageWaitTime: awscdk.Duration_Seconds(jsii.Number(20)),
 			DeadLetterQueue:        &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},

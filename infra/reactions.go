@@ -9,9 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions connects the internal functions to the events that invoke them: reaper to jobs that
-// ended without their worker, wake to new jobs, and expiry to deleted file records. (newBucket
-// connects arrived.)
+// newReactions connects the internal functions to the events that invoke them: reaper to jobs that ended without
+// their worker, wake to new jobs, and expiry to deleted file records. (newBucket connects arrived.)
 func (s *stack) newReactions() {
 	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {
@@ -26,8 +25,7 @@ func (s *stack) newReactions() {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Jobs for which workers may have to start", wake, "RUNNING")
 	}
 
-	// Only deletions matter. The filter drops all other changes, so they do not invoke the function
-	// and cost nothing.
+	// Only deletions matter. The filter drops all other changes, so they do not invoke the function and cost nothing.
 	s.functions["expiry"].AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
 			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,

@@ -90,8 +90,7 @@ func TestBlobsArePrivate(t *testing.T) {
 		})}})
 }
 
-// If content redirects to the bucket, CORS must allow all origins, because browsers send no origin
-// after a redirect.
+// If content redirects to the bucket, CORS must allow all origins, because browsers send no origin after a redirect.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
 	made := synthesize(t,
 		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})

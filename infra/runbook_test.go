@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// docs/runbook.md has exactly one section for every alarm, and each alarm's description refers to
-// it.
+// docs/runbook.md has exactly one section for every alarm, and each alarm's description refers to it.
 func TestRunbookHasEveryAlarm(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "runbook.md"))
 	if err != nil {

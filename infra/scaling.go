@@ -17,10 +17,9 @@ const (
 	workerIdle = 10
 )
 
-// newScaling invokes the scale function every minute, even while idle. This costs a few cents a
-// month, and finds work whose wake call was lost. No CloudWatch alarm changes the number of
-// workers: queue metrics lag by minutes, and an active alarm repeats its action, so alarms stopped
-// workers that had just been started.
+// newScaling invokes the scale function every minute, even while idle. This costs a few cents a month, and finds
+// work whose wake call was lost. No CloudWatch alarm changes the number of workers: queue metrics lag by minutes,
+// and an active alarm repeats its action, so alarms stopped workers that had just been started.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]
 	if !ok {

@@ -19,8 +19,7 @@ const (
 	containerFiles = "/etc/cutroom/%s.yaml"
 )
 
-// newSettings returns the functions' layer with the deployer's files, or nil if only built-in files
-// are used.
+// newSettings returns the functions' layer with the deployer's files, or nil if only built-in files are used.
 func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if s.Catalog == "" && s.Tiers == "" {
 		return nil, nil

@@ -15,8 +15,7 @@ func (o options) signs(models bool) bool {
 	return o.C2PA == signing.On || o.C2PA == signing.Auto && models
 }
 
-// newSigner creates the secret for the signing identity of this stack's workers. The first worker
-// fills it.
+// newSigner creates the secret for the signing identity of this stack's workers. The first worker fills it.
 //
 // The secret has no fixed name, so that the next deployment can create another secret even if this
 // one is left behind.

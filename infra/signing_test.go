@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Workers that sign results read their identity from a secret that only they may read and write.
-// Workers with engine servers sign by default. Workers with the preview engine sign only if the
-// option is set.
+// Workers that sign results read their identity from a secret that only they may read and write. Workers with
+// engine servers sign by default. Workers with the preview engine sign only if the option is set.
 func TestWorkersSignResults(t *testing.T) {
 	previews := map[string]any{"workerImage": "worker"}
 	for name, c := range map[string]struct {

@@ -16,8 +16,7 @@ const (
 	// smokeTimeout is the maximum run time of the smoke function, in seconds. It has to be long,
 	// because pulling an engine image of many GB takes minutes.
 	smokeTimeout = 900
-	// smokeAnswer is how long CloudFormation waits for the function's response, in minutes. The
-	// default is an hour.
+	// smokeAnswer is how long CloudFormation waits for the function's response, in minutes. The default is an hour.
 	smokeAnswer = 20
 )
 
@@ -33,9 +32,8 @@ type smokeTask struct {
 	needs []constructs.IDependable
 }
 
-// trySmoke adds a custom resource that runs the task once whenever its definition changes, and
-// fails the deployment unless it succeeds. Users of the task must depend on the resource. trySmoke
-// returns nil if the options turn it off.
+// trySmoke adds a custom resource that runs the task once whenever its definition changes, and fails the deployment
+// unless it succeeds. Users of the task must depend on the resource. trySmoke returns nil if the options turn it off.
 //
 // At first no worker runs. Without the test, a deployment of a broken image would succeed, and its
 // first job would fail.

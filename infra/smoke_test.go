@@ -20,8 +20,7 @@ func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 	return id, smoke, service
 }
 
-// A worker task is tested with everything it needs before its service runs it, and again after
-// every change.
+// A worker task is tested with everything it needs before its service runs it, and again after every change.
 func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	id, smoke, service := smokeOf(t, made)

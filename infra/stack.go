@@ -32,8 +32,7 @@ type stack struct {
 	bucket       awss3.Bucket
 	// mediaURL is the URL of the media API for the page for trying sessions. It may be nil.
 	mediaURL *string
-	// gatewayURL is the inference gateway's URL. It is nil until the gateway's API has been
-	// created.
+	// gatewayURL is the inference gateway's URL. It is nil until the gateway's API has been created.
 	gatewayURL *string
 	cluster    *containers
 	// balancers maps names of container services to their balancers. logs holds log groups by name.
@@ -99,9 +98,8 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 
 const localAccount = "000000000000"
 
-// target returns the account and region of the deployment. It returns nil for AWS, where they come
-// from the deployer's credentials. In a local AWS, all names are literal, because it does not
-// resolve references.
+// target returns the account and region of the deployment. It returns nil for AWS, where they come from the
+// deployer's credentials. In a local AWS, all names are literal, because it does not resolve references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

@@ -27,8 +27,7 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	// CDK's own template validation takes longer than synthesis and only warns. lint checks the
-	// templates instead.
+	// CDK's own template validation takes longer than synthesis and only warns. lint checks the templates instead.
 	for name, value := range map[string]string{"TMPDIR": folder, "CDK_VALIDATION": "false"} {
 		if err := os.Setenv(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,8 +37,7 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// fakeFunctions returns a folder with an empty stand-in for each function, which is enough for a
-// template.
+// fakeFunctions returns a folder with an empty stand-in for each function, which is enough for a template.
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -91,8 +89,7 @@ type template struct {
 // time, and several tests read the same template.
 var templates = map[string]template{}
 
-// synthesize returns the stack's template for a context. Tests share it: they must not change it or
-// run in parallel.
+// synthesize returns the stack's template for a context. Tests share it: they must not change it or run in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
 	o, err := readOptions(context)

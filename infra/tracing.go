@@ -31,8 +31,7 @@ func (s *stack) sendTraces() []permission {
 	}}
 }
 
-// traceExecutions returns the state machine's permissions to send traces and to read X-Ray's
-// sampling rules.
+// traceExecutions returns the state machine's permissions to send traces and to read X-Ray's sampling rules.
 func (s *stack) traceExecutions() []permission {
 	if !s.Tracing {
 		return nil
@@ -44,9 +43,8 @@ func (s *stack) traceExecutions() []permission {
 	}}
 }
 
-// Most requests are reads, because clients poll for their jobs. Their traces are the least useful,
-// so only one in a hundred is traced. All other requests follow X-Ray's default rule: the first of
-// each second and one in twenty.
+// Most requests are reads, because clients poll for their jobs. Their traces are the least useful, so only one in a
+// hundred is traced. All other requests follow X-Ray's default rule: the first of each second and one in twenty.
 const (
 	readRate     = 0.01
 	readPriority = 100

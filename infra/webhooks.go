@@ -31,8 +31,7 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each message waits for only one attempt, so this matters only while the function is
-		// disabled.
+		// Each message waits for only one attempt, so this matters only while the function is disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
 		// Lambda recommends six times the function's timeout, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
@@ -49,8 +48,7 @@ func (s *stack) newWebhooks() {
 		awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
 		}))
-	// Jobs without a webhook, and changes before a job's end, do not invoke the function and cost
-	// nothing.
+	// Jobs without a webhook, and changes before a job's end, do not invoke the function and cost nothing.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
 	s.streamTo(webhooks, "jobs", map[string]any{
 		"part":    text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.RecordPart))),
@@ -88,9 +86,8 @@ func (s *stack) webhookAllow() *string {
 	return jsii.String(strings.Join(s.WebhookAllow, ","))
 }
 
-// sendWebhooks returns the permissions of the function that sends webhooks. It reads jobs and
-// warnings, writes the delivery log, queues the next attempts, and derives accounts' secrets from
-// the service's secret.
+// sendWebhooks returns the permissions of the function that sends webhooks. It reads jobs and warnings, writes
+// the delivery log, queues the next attempts, and derives accounts' secrets from the service's secret.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "GetItem", "UpdateItem"), s.onTable("usage", "GetItem"),

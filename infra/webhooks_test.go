@@ -9,8 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only budget warnings and ended jobs with a webhook start the function. Other changes to jobs or
-// usage do not.
+// Only budget warnings and ended jobs with a webhook start the function. Other changes to jobs or usage do not.
 func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	found := map[string]bool{

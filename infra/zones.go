@@ -40,8 +40,7 @@ func (r *reader) zones(key string, otherwise int) zones {
 
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
-// gpuZones returns the default number of zones for the GPU workers' VPC. More zones offer more free
-// GPUs.
+// gpuZones returns the default number of zones for the GPU workers' VPC. More zones offer more free GPUs.
 func gpuZones() int {
 	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
 		return 2

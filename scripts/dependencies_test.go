@@ -98,8 +98,7 @@ func TestParsersAreUpToDate(t *testing.T) {
 	}
 }
 
-// number matches a number in a version. In a pseudo-version, the first three are followed by the
-// timestamp.
+// number matches a number in a version. In a pseudo-version, the first three are followed by the timestamp.
 var number = regexp.MustCompile(`\d+`)
 
 func before(one, other string) bool {

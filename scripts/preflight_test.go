@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// system is a machine as preflight.sh sees it. It maps the programs in PATH to scripts that stand
-// in for them.
+// system is a machine as preflight.sh sees it. It maps the programs in PATH to scripts that stand in for them.
 type system map[string]string
 
 const (
@@ -43,8 +42,7 @@ var everywhere = []string{
 	"sh", "awk", "basename", "cat", "chmod", "cp", "dirname", "env", "grep", "mktemp", "rm", "sed", "tail", "tr", "true",
 }
 
-// preflight runs the script for a target on a system. It returns the exit code, the output and the
-// installations.
+// preflight runs the script for a target on a system. It returns the exit code, the output and the installations.
 func (s system) preflight(t *testing.T, target string, settings ...string) (code int, says, installed string) {
 	t.Helper()
 	folder, beside := t.TempDir(), t.TempDir()

@@ -21,8 +21,7 @@ type Service struct {
 
 func (s Service) span() (from, count int) { return s.From, s.Count }
 
-// The statements' parameters are the first and last record number, the time, a prompt, and a
-// chunk's lines.
+// The statements' parameters are the first and last record number, the time, a prompt, and a chunk's lines.
 var statements = []string{
 	`insert into job (id, account, key, model, lane, seed, status, progress, runs, nonce, created_at, deadline, started_at,
 			completed_at, result, message, webhook)

@@ -2,9 +2,8 @@
 // limit each size reaches first. It runs the service's own domain code and AWS adapters in
 // simulated time (packages sim and fakeaws). docs/scale.md describes the results.
 //
-// Run it in the repository's folder: `go run ./bench/scale`. All results depend only on -seed. Up
-// to 10,000 jobs a day, it simulates an entire day with failures. For larger sizes it simulates a
-// window at the busiest time.
+// Run it in the repository's folder: `go run ./bench/scale`. All results depend only on -seed. Up to 10,000 jobs
+// a day, it simulates an entire day with failures. For larger sizes it simulates a window at the busiest time.
 package main
 
 import (
@@ -35,8 +34,7 @@ func main() {
 // run simulates the sizes and writes the results, which depend only on the seed, to out. It writes
 // each size's running time to progress.
 //
-// Errors: an invalid size; after all sizes are written, jobs that were lost, or completed or billed
-// twice.
+// Errors: an invalid size; after all sizes are written, jobs that were lost, or completed or billed twice.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
 	var wrong []error
 	for text := range strings.SplitSeq(sizes, ",") {
@@ -69,9 +67,8 @@ const (
 	mostJobs = 1e7
 	// whole is the largest number of jobs per day for which an entire day is simulated.
 	whole = 10_000
-	// A window lasts about windowJobs jobs, but at least shortest, and at most longest, because the
-	// campaign at the busiest time ends then. After a warm-up of leastWarmUp, jobs end at the rate
-	// at which they start.
+	// A window lasts about windowJobs jobs, but at least shortest, and at most longest, because the campaign at
+	// the busiest time ends then. After a warm-up of leastWarmUp, jobs end at the rate at which they start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// settleTime is the maximum time after the load until all usage is counted and all sessions are
-	// free.
+	// settleTime is the maximum time after the load until all usage is counted and all sessions are free.
 	settleTime = 60 * time.Second
 	batchMost  = 40
 )

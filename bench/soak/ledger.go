@@ -133,8 +133,7 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	return nil
 }
 
-// checkBudget checks that the account's job budget counts exactly the completed jobs. Failed jobs
-// must not count.
+// checkBudget checks that the account's job budget counts exactly the completed jobs. Failed jobs must not count.
 func checkBudget(ctx context.Context, client *servertest.Client, completed int) error {
 	answer, err := client.Get(ctx, "/v1/budgets")
 	var set struct {

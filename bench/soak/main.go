@@ -1,11 +1,10 @@
-// Command soak runs the one-machine server for some minutes under all kinds of load: jobs with
-// their events, uploads, chats, batches, realtime sessions, reads among a million file records, and
-// hostile requests. It checks from outside that every accepted job ends once, that a budget and the
-// usage count it once, and that no job fails without a reason. It checks that results can be
-// downloaded, that stored files are unchanged, and that each batch request has one response. It
-// checks that memory, goroutines, files, processes, sessions and the size of the database return to
-// their initial values, that no bytes without a record remain, and that reads do not become slower.
-// It prints its measurements, and exits with 1 on a failure.
+// Command soak runs the one-machine server for some minutes under all kinds of load: jobs with their events,
+// uploads, chats, batches, realtime sessions, reads among a million file records, and hostile requests. It checks
+// from outside that every accepted job ends once, that a budget and the usage count it once, and that no job
+// fails without a reason. It checks that results can be downloaded, that stored files are unchanged, and that
+// each batch request has one response. It checks that memory, goroutines, files, processes, sessions and the size
+// of the database return to their initial values, that no bytes without a record remain, and that reads do not
+// become slower. It prints its measurements, and exits with 1 on a failure.
 //
 // Run it in the repository's folder: `go run ./bench/soak -minutes 10`. The load depends only on
 // -seed. It needs ffmpeg, and Linux, because it watches the process in /proc.

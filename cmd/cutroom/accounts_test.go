@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// budgetsWhileServing changes budgets in a running server's data folder. The server must apply the
-// changes.
+// budgetsWhileServing changes budgets in a running server's data folder. The server must apply the changes.
 func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
 	t.Helper()
 	ctx := steps(t)

@@ -203,8 +203,7 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 
 const restoringName = "restoring"
 
-// restoringFile returns the path of a file that exists during a restore. The file contains the
-// backup's id.
+// restoringFile returns the path of a file that exists during a restore. The file contains the backup's id.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 func checkNotRestoring(data string) error {
@@ -228,8 +227,7 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens a store for writing a backup, and release closes it. A folder can have only one
-// writer at a time.
+// openStore opens a store for writing a backup, and release closes it. A folder can have only one writer at a time.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)

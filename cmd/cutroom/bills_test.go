@@ -24,8 +24,7 @@ func withPrices(catalog string) string {
 	return catalog
 }
 
-// sums contains an account's totals: accepted jobs, completed jobs and the exact cost of the
-// completed ones.
+// sums contains an account's totals: accepted jobs, completed jobs and the exact cost of the completed ones.
 type sums struct {
 	jobs, completed int
 	cost            big.Rat

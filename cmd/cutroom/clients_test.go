@@ -79,8 +79,7 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// This client compiles in strict mode. The other two generators are covered by the tests of the
-// client packages.
+// This client compiles in strict mode. The other two generators are covered by the tests of the client packages.
 func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)

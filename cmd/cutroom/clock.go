@@ -24,8 +24,7 @@ func clocksOfMachine() (machineClocks, error) {
 	return machineClocks{time.Now, started.Now, started.Boot()}, nil
 }
 
-// openClock returns the server's clock, which resumes from the time at which the server last
-// stopped.
+// openClock returns the server's clock, which resumes from the time at which the server last stopped.
 func openClock(f dataFlag, m machineClocks, logger *slog.Logger) (*clock.Clock, error) {
 	return clock.Open(clock.Config{
 		Wall: m.wall, Elapsed: m.elapsed, Boot: m.boot, Path: filepath.Join(f.Data, "clock"), Logger: logger,

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The server's preview images become the job's preview, and the file that it saves becomes the
-// result.
+// The server's preview images become the job's preview, and the file that it saves becomes the result.
 func TestComfyUIServerEdits(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// newConsole builds the console. If gatewayURL is empty, browsers use the page's host with the
-// gateway's port.
+// newConsole builds the console. If gatewayURL is empty, browsers use the page's host with the gateway's port.
 func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr,
 	gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{

@@ -33,9 +33,8 @@ import (
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
-	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every
-	// run of the test kills at different times, so a longer test would find no more than several
-	// short tests.
+	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every run of the
+	// test kills at different times, so a longer test would find no more than several short tests.
 	kills = 6
 	// load is the maximum number of jobs waiting or running.
 	load = 6
@@ -87,8 +86,7 @@ func TestJobsSurviveKills(t *testing.T) {
 	c.checkBudgets(budgets, began, used)
 }
 
-// smallPictures returns a catalog that has prices, and whose results are so small that many runs
-// fit into the test.
+// smallPictures returns a catalog that has prices, and whose results are so small that many runs fit into the test.
 func smallPictures(t *testing.T) string {
 	t.Helper()
 	small := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90", "832x480", "96x54")
@@ -292,8 +290,7 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads a copy of the killed server's records, so that the originals do not
-// change.
+// countInterruptions reads a copy of the killed server's records, so that the originals do not change.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
 	folder := c.t.TempDir()
@@ -374,8 +371,7 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether too few runs were interrupted, or whether no job of some kind was
-// accepted.
+// tooLight reports whether too few runs were interrupted, or whether no job of some kind was accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -389,8 +385,7 @@ func (c *crash) tooLight() bool {
 	return interruptions < kills/2 || valid < kills/4 || valid == len(c.jobs)
 }
 
-// checkResults checks that every completed job has exactly one result, which can be played and
-// never changes.
+// checkResults checks that every completed job has exactly one result, which can be played and never changes.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
 	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {

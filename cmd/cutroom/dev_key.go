@@ -52,9 +52,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// If other machines can reach the server, the random part of a development key must have at
-	// least fewestCharacters characters, of which fewestKinds are different. Otherwise the key
-	// could be guessed.
+	// If other machines can reach the server, the random part of a development key must have at least
+	// fewestCharacters characters, of which fewestKinds are different. Otherwise the key could be guessed.
 	fewestCharacters, fewestKinds = 20, 10
 )
 
@@ -76,8 +75,7 @@ func (s *server) warnOfKey(c *devCommand) {
 	}
 }
 
-// ensureKey stores a development key if it does not exist yet. works is false if the key was
-// revoked.
+// ensureKey stores a development key if it does not exist yet. works is false if the key was revoked.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
 	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
 	if err != nil {

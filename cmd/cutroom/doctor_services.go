@@ -93,8 +93,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	return findings
 }
 
-// checkServers checks that an engine's servers respond. setting is the name of the setting that
-// lists them.
+// checkServers checks that an engine's servers respond. setting is the name of the setting that lists them.
 func checkServers(ctx context.Context, check, setting string, choice engineconfig.Choice) (findings []finding) {
 	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"

@@ -149,8 +149,7 @@ func (i *inference) close() {
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// Read the file before parsing it, so that a later change is noticed. f.catalog reports
-		// errors.
+		// Read the file before parsing it, so that a later change is noticed. f.catalog reports errors.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

@@ -301,8 +301,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	// If the database is lost, do not create an empty database that would seem to match the
-	// existing blobs.
+	// If the database is lost, do not create an empty database that would seem to match the existing blobs.
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -21,9 +21,8 @@ type folderLock struct {
 	folders []*os.File
 }
 
-// lockFolder locks a data folder. If the folder is locked already, the error names the process that
-// holds the lock. It also returns an error if the folder has an entry that the program must not
-// write to (see checkEntries).
+// lockFolder locks a data folder. If the folder is locked already, the error names the process that holds the lock.
+// It also returns an error if the folder has an entry that the program must not write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
 	if err := checkEntries(path); err != nil {
 		return nil, err

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// newLogger returns a logger that writes to stderr. It writes fewer attributes if stderr is a
-// terminal.
+// newLogger returns a logger that writes to stderr. It writes fewer attributes if stderr is a terminal.
 func newLogger(out *command.Invocation, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if out.ShowsErr() {

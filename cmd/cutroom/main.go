@@ -1,7 +1,6 @@
-// Command cutroom runs Cutroom on one machine and contains its tools: `cutroom dev` serves
-// everything from one process and one folder, `cutroom keys` manages the permanent keys of
-// accounts, `cutroom doctor` checks the machine and its settings, and the other commands use a
-// running server, here or elsewhere.
+// Command cutroom runs Cutroom on one machine and contains its tools: `cutroom dev` serves everything from one
+// process and one folder, `cutroom keys` manages the permanent keys of accounts, `cutroom doctor` checks the
+// machine and its settings, and the other commands use a running server, here or elsewhere.
 package main
 
 import (

@@ -103,8 +103,7 @@ func probe(t *testing.T, content []byte) report {
 	return r
 }
 
-// tool runs ffmpeg or ffprobe and returns its stdout. The test fails if there is any output on
-// stderr.
+// tool runs ffmpeg or ffprobe and returns its stdout. The test fails if there is any output on stderr.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), name, args...)

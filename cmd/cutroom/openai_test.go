@@ -27,8 +27,7 @@ type gatewayWorld struct {
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server whose upstreams include the demonstration model and failing
-// upstreams.
+// newGatewayWorld starts a server whose upstreams include the demonstration model and failing upstreams.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",

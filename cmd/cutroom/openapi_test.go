@@ -53,15 +53,13 @@ func TestOpenAPIIsValid(t *testing.T) {
 func TestSchemaFuzzerFindsNoError(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// Exclude job events, whose streams last until the job has ended, and the gateway, which is a
-	// separate server.
+	// Exclude job events, whose streams last until the job has ended, and the gateway, which is a separate server.
 	fuzz(t, server, "--exclude-path-regex",
 		"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|"+
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
 
-// This test uses another server, where calls that wait for their result do not wait behind many
-// jobs.
+// This test uses another server, where calls that wait for their result do not wait behind many jobs.
 func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")

@@ -179,9 +179,8 @@ func says(text string) string {
 	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
 }
 
-// If the server offers WebRTC, frames arrive as video over UDP if only UDP gets through, as video
-// over TCP if only TCP does, and as JPEGs if neither does. If both do, the browser chooses, and may
-// choose TCP on a busy machine.
+// If the server offers WebRTC, frames arrive as video over UDP if only UDP gets through, as video over TCP if only
+// TCP does, and as JPEGs if neither does. If both do, the browser chooses, and may choose TCP on a busy machine.
 func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
 	address, err := programtest.FreeAddress()

@@ -98,9 +98,8 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// controlConn is a client's connection to its session. A goroutine reads from it continuously,
-// because the client answers pings only while it reads, and the server drops a client that does not
-// answer.
+// controlConn is a client's connection to its session. A goroutine reads from it continuously, because the client
+// answers pings only while it reads, and the server drops a client that does not answer.
 type controlConn struct {
 	*websocket.Conn
 	messages chan controlMessage
@@ -157,8 +156,7 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect returns the next message. It must be a frame if text is empty, otherwise a text message
-// that contains text.
+// expect returns the next message. It must be a frame if text is empty, otherwise a text message that contains text.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

@@ -54,8 +54,7 @@ type repair struct {
 	now    func() time.Time
 }
 
-// checkTimeOfRepair returns a limit long enough for any database, because a repair needs a complete
-// check.
+// checkTimeOfRepair returns a limit long enough for any database, because a repair needs a complete check.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -156,8 +155,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of one of the adopting account's keys, or "" if no account adopts
-// files.
+// keyOfAdopter returns the id of one of the adopting account's keys, or "" if no account adopts files.
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil

@@ -20,8 +20,7 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, data := steps(t), t.TempDir()
-			// With a tenth of the pixels, an edit is still long enough for the server to be stopped
-			// during it.
+			// With a tenth of the pixels, an edit is still long enough for the server to be stopped during it.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)

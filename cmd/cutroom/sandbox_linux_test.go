@@ -15,9 +15,8 @@ import (
 // initialized matches a line of output from GODEBUG=inittrace=1.
 var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 
-// launcherShare is the maximum fraction of the program's packages that may be initialized when it
-// runs as the launcher. Packages with fewer dependencies than the launcher are initialized before
-// it runs.
+// launcherShare is the maximum fraction of the program's packages that may be initialized when it runs as the
+// launcher. Packages with fewer dependencies than the launcher are initialized before it runs.
 const launcherShare = 0.2
 
 // When the program runs as FFmpeg's launcher, it initializes none of its own packages and few
@@ -36,8 +35,7 @@ func TestLauncherInitializesFewPackages(t *testing.T) {
 	}
 }
 
-// AWS clients would make the helpers for live video and Content Credentials slow to start and
-// large.
+// AWS clients would make the helpers for live video and Content Credentials slow to start and large.
 func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {

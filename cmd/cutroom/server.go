@@ -64,8 +64,7 @@ type server struct {
 	stop     context.CancelFunc
 }
 
-// newServer opens the data folder, recovers from a crash, and listens. On error it closes
-// everything it opened.
+// newServer opens the data folder, recovers from a crash, and listens. On error it closes everything it opened.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
 	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -76,10 +75,9 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover cleans up after a crash. Because this process holds the folder's lock, every lease,
-// unsettled claim and reservation belongs to a worker, request or upload that no longer exists.
-// Work that grows with the stored data is left to checkBlobs and the sweepers, which run while the
-// server serves requests.
+// recover cleans up after a crash. Because this process holds the folder's lock, every lease, unsettled claim and
+// reservation belongs to a worker, request or upload that no longer exists. Work that grows with the stored data
+// is left to checkBlobs and the sweepers, which run while the server serves requests.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err

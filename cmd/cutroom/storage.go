@@ -34,9 +34,8 @@ func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s sto
 	return openBoth(ctx, f, options)
 }
 
-// checkAtStart returns how long the database check may delay the start. A database of more than 32
-// MiB gets no check of its pages at the start, because it would take too long; each backup checks
-// its copy instead.
+// checkAtStart returns how long the database check may delay the start. A database of more than 32 MiB gets no
+// check of its pages at the start, because it would take too long; each backup checks its copy instead.
 func checkAtStart(bytes int64) time.Duration {
 	if bytes > 32<<20 {
 		return 0
@@ -80,8 +79,7 @@ func (s storage) close() error {
 	return err
 }
 
-// mismatchError is the error for records and blobs that do not belong together. Its message says
-// what to do.
+// mismatchError is the error for records and blobs that do not belong together. Its message says what to do.
 type mismatchError struct {
 	database string
 	flaw     string
@@ -105,10 +103,9 @@ func (r *mismatchError) Error() string {
 
 func (r *mismatchError) Unwrap() error { return r.cause }
 
-// checkStorage checks, without changing anything, that the database is sound and not older than the
-// blobs. If the database were missing or too old, users' files would have no record. within returns
-// the time limit for the full check, given the database's size. whole reports whether the check
-// finished in that time.
+// checkStorage checks, without changing anything, that the database is sound and not older than the blobs. If the
+// database were missing or too old, users' files would have no record. within returns the time limit for the full
+// check, given the database's size. whole reports whether the check finished in that time.
 //
 // Errors: *mismatchError, in a *command.DamageError if the database is damaged; file system errors.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
@@ -237,8 +234,7 @@ const asideEvery = time.Hour
 // up the reserve also tries to restore it.
 const restoreEvery = time.Minute
 
-// watchStorage restores the reserve and deletes set-aside blobs that have expired, until the
-// context ends.
+// watchStorage restores the reserve and deletes set-aside blobs that have expired, until the context ends.
 func (s *server) watchStorage(ctx context.Context) {
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
@@ -272,8 +268,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health returns a checker that tests whether records, blobs and the engines' working folder are
-// writable.
+// health returns a checker that tests whether records, blobs and the engines' working folder are writable.
 func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Check: s.records.Probe},

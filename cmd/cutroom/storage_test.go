@@ -296,8 +296,7 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	}
 }
 
-// In a partly saved database, an account's byte count may differ from the sum of its rows. A repair
-// recalculates it.
+// In a partly saved database, an account's byte count may differ from the sum of its rows. A repair recalculates it.
 func TestRepairRecountsStorage(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)

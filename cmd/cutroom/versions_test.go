@@ -127,8 +127,7 @@ func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	}
 }
 
-// fastBatches returns a setting that removes the limit on requests per minute, so that batches do
-// not take minutes.
+// fastBatches returns a setting that removes the limit on requests per minute, so that batches do not take minutes.
 func fastBatches(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -470,8 +469,7 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	return found, rows.Err()
 }
 
-// This makes a version's fixture: it starts a server with that version's program, uses it, and
-// kills it.
+// This makes a version's fixture: it starts a server with that version's program, uses it, and kills it.
 func TestRecordFixtureOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("-keep-version names no version")

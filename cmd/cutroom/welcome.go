@@ -19,8 +19,7 @@ type announcement struct {
 	InferenceURL string `json:"inference_url"`
 	// KeyFile is "" if the key comes from a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile is the path of the file with the key for /metrics, or "" if the key comes from
-	// a setting.
+	// MetricsKeyFile is the path of the file with the key for /metrics, or "" if the key comes from a setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }

@@ -2,12 +2,11 @@
 // API Gateway and Lambda accept. It has every route of the service and uses the same records, blobs
 // and queues as the functions. Any number of instances may run.
 //
-// Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE,
-// CUTROOM_CREDENTIALS_TABLE, CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
-// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and CUTROOM_SECRET_ARN are
-// required. CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
-// CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
-// CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or
+// Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE, CUTROOM_CREDENTIALS_TABLE,
+// CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET, CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE,
+// CUTROOM_IMAGE_QUEUE and CUTROOM_SECRET_ARN are required. CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS,
+// CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD, CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY,
+// CUTROOM_CATALOG, CUTROOM_TIERS, CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or
 // OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional.
 //
 // With -health it only checks the health of the service at CUTROOM_ADDR and exits with 0 or 1.
@@ -36,8 +35,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long running requests may take after a stop signal: long enough for a large
-// upload.
+// shutdownTime is how long running requests may take after a stop signal: long enough for a large upload.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"

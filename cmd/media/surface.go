@@ -19,17 +19,14 @@ import (
 )
 
 const (
-	// verifyTime is the timeout for a verification. It is short enough for a shutdown to wait for
-	// it.
+	// verifyTime is the timeout for a verification. It is short enough for a shutdown to wait for it.
 	verifyTime = shutdownTime - 10*time.Second
-	// readerMemory is the maximum memory of the process that reads a file, in bytes: half of the
-	// task's memory.
+	// readerMemory is the maximum memory of the process that reads a file, in bytes: half of the task's memory.
 	readerMemory = 1 << 30
 )
 
-// newSurface configures every route of the media service except signed uploads, which go directly
-// to the bucket. During a shutdown, requests that wait for a job continue to wait, because the
-// workers run elsewhere.
+// newSurface configures every route of the media service except signed uploads, which go directly to the bucket.
+// During a shutdown, requests that wait for a job continue to wait, because the workers run elsewhere.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))

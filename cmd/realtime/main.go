@@ -1,13 +1,11 @@
 // Command realtime serves realtime sessions (/v1/stream) as a separate program. Instances that
 // share a record store count an account's sessions across all of them.
 //
-// It keeps records in DynamoDB and reads images from S3, as configured by a deployment. If
-// CUTROOM_DATA is set, it uses the data folder of a server on the same machine instead.
-// CUTROOM_LIVE_ENGINE selects the preview engine or the URLs of engine servers, separated by
-// commas. CUTROOM_RTC_ADDR and related settings add live video over WebRTC (docs/settings.md).
-// CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any
-// room. If CUTROOM_PUBLIC_URL, the URL of the media API, is set, it serves the page /realtime for
-// trying sessions.
+// It keeps records in DynamoDB and reads images from S3, as configured by a deployment. If CUTROOM_DATA is set, it
+// uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE selects the preview engine or the
+// URLs of engine servers, separated by commas. CUTROOM_RTC_ADDR and related settings add live video over WebRTC
+// (docs/settings.md). CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any
+// room. If CUTROOM_PUBLIC_URL, the URL of the media API, is set, it serves the page /realtime for trying sessions.
 //
 // With -health it only checks the health of the program at CUTROOM_ADDR and exits with 0 or 1.
 // Containers that have no other program for a health check use this.

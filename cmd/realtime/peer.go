@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// peerAddress reads CUTROOM_PEER_ADDR, the IP address and port for other instances. The default IP
-// is the machine's own, and the default port is the listener's. If the setting is empty, it returns
-// "".
+// peerAddress reads CUTROOM_PEER_ADDR, the IP address and port for other instances. The default IP is the
+// machine's own, and the default port is the listener's. If the setting is empty, it returns "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {
 		return "", nil

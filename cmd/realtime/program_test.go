@@ -38,8 +38,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests mostly wait for leases to expire, so it makes sense to run more of them than there
-	// are processors.
+	// The tests mostly wait for leases to expire, so it makes sense to run more of them than there are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err) // package testing defines this flag
 	}
@@ -196,9 +195,8 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 	}
 }
 
-// hasStopped reports whether all of the program's threads have stopped after a SIGSTOP, which
-// reaches them one by one. If the system does not report their state, it waits for a second
-// instead.
+// hasStopped reports whether all of the program's threads have stopped after a SIGSTOP, which reaches them one by
+// one. If the system does not report their state, it waits for a second instead.
 func (i *instance) hasStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
 	if len(threads) == 0 {

@@ -104,8 +104,7 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 // served in order of arrival.
 func TestQueueSurvivesKilledInstance(t *testing.T) {
 	t.Parallel()
-	// A shorter stall cannot cost an instance its tickets, even if they were due for renewal when
-	// it started.
+	// A shorter stall cannot cost an instance its tickets, even if they were due for renewal when it started.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)

@@ -86,8 +86,7 @@ func health(t *testing.T, address string) error {
 	return check.Run()
 }
 
-// After any fault of the engine server, its jobs are in the right state, and the worker takes the
-// next job.
+// After any fault of the engine server, its jobs are in the right state, and the worker takes the next job.
 func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -208,9 +207,8 @@ func (a *agent) isProtected() bool {
 	return len(a.protected) > 0 && a.protected[len(a.protected)-1]
 }
 
-// A worker receives SIGTERM when its spot instance is reclaimed or a deployment replaces it. It
-// closes the connection to the engine and immediately hands back the running job and the prefetched
-// one. Neither loses an attempt.
+// A worker receives SIGTERM when its spot instance is reclaimed or a deployment replaces it. It closes the connection
+// to the engine and immediately hands back the running job and the prefetched one. Neither loses an attempt.
 func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,9 +17,8 @@ const (
 	defaultAddress   = ":8080"
 	shutdownTime     = 5 * time.Second // how long running requests may take
 	engineCheckEvery = 15 * time.Second
-	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed
-	// engine needs less time to restart and load its weights. Meanwhile the worker leaves jobs to
-	// other workers.
+	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed engine needs
+	// less time to restart and load its weights. Meanwhile the worker leaves jobs to other workers.
 	engineGone = 5 * time.Minute
 )
 
@@ -31,8 +30,7 @@ type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
-	// engine returns an error while the engine accepts no runs. It is nil if the engine always
-	// accepts runs.
+	// engine returns an error while the engine accepts no runs. It is nil if the engine always accepts runs.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
 	// seen is when the engine last accepted runs, in Unix nanoseconds.

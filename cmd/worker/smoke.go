@@ -41,9 +41,8 @@ type smokeCheck struct {
 	try  func(context.Context) error
 }
 
-// smoke checks, without taking a job, that a worker with these settings could work: that its engine
-// edits, that its scratch folder is writable, and that its role can access the queues, the records
-// and the blobs.
+// smoke checks, without taking a job, that a worker with these settings could work: that its engine edits, that
+// its scratch folder is writable, and that its role can access the queues, the records and the blobs.
 func smoke(ctx context.Context, logger *slog.Logger) error {
 	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {

@@ -234,8 +234,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns a guard that protects a busy worker's task from scale-in. Outside ECS, it
-// returns nil.
+// newGuard returns a guard that protects a busy worker's task from scale-in. Outside ECS, it returns nil.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
 		return nil, nil
@@ -292,8 +291,7 @@ func version() string {
 	return ""
 }
 
-// newScratch makes a folder for this worker. Its path is absolute, because ffmpeg runs in
-// subfolders.
+// newScratch makes a folder for this worker. Its path is absolute, because ffmpeg runs in subfolders.
 func newScratch(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()

@@ -47,8 +47,7 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 	return handler, mode, err
 }
 
-// wake starts the function that processes batches. If that fails, the function starts on its
-// schedule.
+// wake starts the function that processes batches. If that fails, the function starts on its schedule.
 func wake(steps *lambdainvoke.Function, logger *slog.Logger) func(context.Context, batch.Batch) {
 	return func(ctx context.Context, b batch.Batch) {
 		if err := steps.Start(ctx); err != nil {

@@ -1,7 +1,6 @@
-// Function credentials verifies the Content Credentials of results and of stored files: GET
-// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is separate from the content
-// function, which may read a secret and starts faster. It loads a library that reads untrusted
-// files, in a process sandboxed as much as Lambda allows.
+// Function credentials verifies the Content Credentials of results and of stored files: GET /v1/jobs/{id}/credentials
+// and /v1/uploads/{file_id}/credentials. It is separate from the content function, which may read a secret and starts
+// faster. It loads a library that reads untrusted files, in a process sandboxed as much as Lambda allows.
 package main
 
 import (
@@ -16,8 +15,7 @@ import (
 )
 
 const (
-	// maxFile is half the size of the function's disk, in bytes. Fetching and reading such a file
-	// takes seconds.
+	// maxFile is half the size of the function's disk, in bytes. Fetching and reading such a file takes seconds.
 	maxFile = 256 << 20
 	// requestTime is below API Gateway's timeout of 29 s.
 	requestTime = 24 * time.Second

@@ -1,7 +1,6 @@
-// Function content returns the results, thumbnails, previews and events of jobs, and the bytes and
-// thumbnails of stored files: GET /v1/jobs/{id}/content, /v1/jobs/{id}/thumbnail,
-// /v1/jobs/{id}/preview, /v1/jobs/{id}/events, /v1/shares/{job_id}, /v1/uploads/{file_id} and
-// /v1/uploads/{file_id}/thumbnail.
+// Function content returns the results, thumbnails, previews and events of jobs, and the bytes and thumbnails of
+// stored files: GET /v1/jobs/{id}/content, /v1/jobs/{id}/thumbnail, /v1/jobs/{id}/preview, /v1/jobs/{id}/events,
+// /v1/shares/{job_id}, /v1/uploads/{file_id} and /v1/uploads/{file_id}/thumbnail.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Function scale sets the number of workers from the waiting and running jobs. A schedule invokes
-// it every minute, and it ignores the event. After raising the number, it checks again within the
-// minute.
+// Function scale sets the number of workers from the waiting and running jobs. A schedule invokes it every
+// minute, and it ignores the event. After raising the number, it checks again within the minute.
 package main
 
 import (

@@ -49,8 +49,7 @@ func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
 
-// serve tests a request's task. It skips the test during a rollback, because a rollback must always
-// succeed.
+// serve tests a request's task. It skips the test during a rollback, because a rollback must always succeed.
 func (s *smoke) serve(ctx context.Context, e event) error {
 	switch e.RequestType {
 	case "Create":

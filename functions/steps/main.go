@@ -1,7 +1,6 @@
-// Function steps processes batches: each run makes requests of one batch for some minutes, and
-// starts other runs while batches are waiting. The batches function starts it for new and cancelled
-// batches. A schedule starts it for all others: batches that wait until a given time, and batches
-// whose run died. It ignores its event.
+// Function steps processes batches: each run makes requests of one batch for some minutes, and starts other runs
+// while batches are waiting. The batches function starts it for new and cancelled batches. A schedule starts it
+// for all others: batches that wait until a given time, and batches whose run died. It ignores its event.
 package main
 
 import (

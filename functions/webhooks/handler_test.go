@@ -10,8 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Events that AWS would not send are rejected with an error, or their records are reported as
-// failed.
+// Events that AWS would not send are rejected with an error, or their records are reported as failed.
 func TestBrokenEventsFail(t *testing.T) {
 	h := &handler{now: time.Now, logger: slog.New(slog.DiscardHandler)}
 	invoke := lambda.NewHandler(h.handle).Invoke

@@ -1,6 +1,5 @@
-// Function webhooks sends webhooks for ended jobs and budget warnings. The jobs table's stream
-// invokes it for ended jobs, the usage table's stream for warnings, and a queue for later attempts
-// when they are due.
+// Function webhooks sends webhooks for ended jobs and budget warnings. The jobs table's stream invokes it for
+// ended jobs, the usage table's stream for warnings, and a queue for later attempts when they are due.
 package main
 
 import (

@@ -60,8 +60,7 @@ func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // fails if the client has disconnected
 }
 
-// All faults of queues, tables and alarms are reported. Visible, delayed and in-flight messages all
-// count.
+// All faults of queues, tables and alarms are reported. Visible, delayed and in-flight messages all count.
 func TestStateFaultsAreReported(t *testing.T) {
 	quiet := func() map[string]string {
 		alarms := map[string]string{"table-throttles": "OK"}

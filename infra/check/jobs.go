@@ -108,9 +108,8 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 	return detail, nil
 }
 
-// whileCold checks that an image edit is rejected while no worker is running. Then it takes a job
-// as a worker would and abandons it. Both work only before the first worker starts: a running
-// worker would take the job immediately.
+// whileCold checks that an image edit is rejected while no worker is running. Then it takes a job as a worker would
+// and abandons it. Both work only before the first worker starts: a running worker would take the job immediately.
 func (v *visit) whileCold(ctx context.Context) error {
 	got, err := v.editImage(ctx)
 	if err != nil {
@@ -222,8 +221,7 @@ func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("its execution timed out after %s", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
 }
 
-// checkFairness lets one account fill the queue. Another account's job, submitted later, must not
-// be the last to end.
+// checkFairness lets one account fill the queue. Another account's job, submitted later, must not be the last to end.
 func checkFairness(ctx context.Context, v *visit) (string, error) {
 	const crowd = 20
 	var ids []string

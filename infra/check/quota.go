@@ -15,16 +15,14 @@ import (
 )
 
 type quota struct {
-	// service, code and title identify the quota in Service Quotas. The codes come from a public
-	// list of 2024 (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are
-	// compared too.
+	// service, code and title identify the quota in Service Quotas. The codes come from a public list of 2024
+	// (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared too.
 	service, code, title string
 	least                int
 	why                  string
 	// fatal means that a deployment hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn", or, if a deployment would hang, "fail". mend says how to raise the
-	// quota.
+	// state is "ok", "warn", or, if a deployment would hang, "fail". mend says how to raise the quota.
 	state, detail, mend string
 }
 
@@ -110,8 +108,7 @@ func cpusOf(instance string) int {
 	return times * xlarge
 }
 
-// readQuotas compares quotas with a deployment's requirements. A quota that cannot be read causes a
-// warning.
+// readQuotas compares quotas with a deployment's requirements. A quota that cannot be read causes a warning.
 func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
 	client := servicequotas.NewFromConfig(settings)
 	found := []quota{concurrency(ctx, settings)}
@@ -152,8 +149,7 @@ func readQuota(ctx context.Context, client *servicequotas.Client, q quota) (*typ
 	return byDefault.Quota, nil
 }
 
-// concurrency asks Lambda directly, because new accounts have less than the default in Service
-// Quotas.
+// concurrency asks Lambda directly, because new accounts have less than the default in Service Quotas.
 func concurrency(ctx context.Context, settings aws.Config) quota {
 	q := quota{service: "lambda", code: "L-B99A9384", title: "Concurrent executions", least: leastConcurrency,
 		why: "an open stream, a waiting image edit and a completion take one each"}

@@ -35,8 +35,7 @@ func testCheck(t *testing.T, d *deployed) {
 	}
 }
 
-// check runs the check, which must succeed or fail as requested, and returns the state of each
-// check.
+// check runs the check, which must succeed or fail as requested, and returns the state of each check.
 func (d *deployed) check(t *testing.T, program string, succeeds bool, flags ...string) map[string]string {
 	t.Helper()
 	command := exec.CommandContext(await.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",

@@ -1,6 +1,5 @@
-// Package deployment tests the deployment: it deploys the real app to a local AWS with the CDK
-// command line, like a deployer, and uses it through its API Gateway. docs/local-aws.md lists the
-// gaps of the local AWS.
+// Package deployment tests the deployment: it deploys the real app to a local AWS with the CDK command line, like
+// a deployer, and uses it through its API Gateway. docs/local-aws.md lists the gaps of the local AWS.
 package deployment
 
 import (
@@ -95,9 +94,8 @@ func (d *deployed) startCloud(t *testing.T) {
 	}
 }
 
-// launched returns a folder of launchers that run the built functions in place: packing the
-// functions would take CDK three times as long as everything else it does. One function is deployed
-// as built.
+// launched returns a folder of launchers that run the built functions in place: packing the functions would take
+// CDK three times as long as everything else it does. One function is deployed as built.
 func launched(t *testing.T, built string) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ownFiles is the CDK context for the deployer's own tiers and catalog, which includes a built-in
-// model.
+// ownFiles is the CDK context for the deployer's own tiers and catalog, which includes a built-in model.
 var ownFiles = []string{"catalog=infra/deployment/testdata/catalog.yaml", "tiers=infra/deployment/testdata/tiers.yaml"}
 
 // ownCatalog returns the worker's catalog setting in a deployment with ownFiles.

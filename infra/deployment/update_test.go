@@ -83,7 +83,7 @@ func TestUpdateLosesNothing(t *testing.T) {
 	clients.Wait()
 	close(accepted)
 	byReference, err := client.Submit(bounded(t), "gen-2.5",
-		servertest.Form{servertest.File("data", "a.txt", []byte(file)), servertest.Text("prompt", "pop art")})
+		servertest.Form{servertest.File("data", "a.txt", []byte(file)), servertest.Text("prompt", "comic book")})
 	if err != nil {
 		t.Fatalf("a job with a file from before the update: %v", err)
 	}

@@ -78,8 +78,7 @@ type Usage struct {
 type UsageQuery struct {
 	// From and To are inclusive days in the format 2006-01-02. "" means the service's default.
 	From, To string
-	// GroupBy lists the fields to group by: day, model, key or account. The default is day and
-	// model.
+	// GroupBy lists the fields to group by: day, model, key or account. The default is day and model.
 	GroupBy []string
 }
 

@@ -1,9 +1,8 @@
 // Package client calls the media service and the inference gateway over HTTP, for the command line
 // and other Go programs.
 //
-// Uploads and downloads are streamed, so files are never held in memory. A call is retried if the
-// service asks for it or the connection breaks, provided that the call changes nothing or has an
-// idempotency key.
+// Uploads and downloads are streamed, so files are never held in memory. A call is retried if the service asks
+// for it or the connection breaks, provided that the call changes nothing or has an idempotency key.
 package client
 
 import (
@@ -26,11 +25,9 @@ const (
 	silence = 2 * time.Minute
 	// longSilence replaces silence for completions that are not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
-	// smaller.
+	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far smaller.
 	maxAnswer = 32 << 20
-	// maxValues limits the number of values in a response, which take many times their length in
-	// memory.
+	// maxValues limits the number of values in a response, which take many times their length in memory.
 	maxValues = 1 << 20
 	// A larger body is sent only after the service accepts the request (Expect: 100-continue).
 	expectAbove = 1 << 20
@@ -85,8 +82,7 @@ func New(c Config) (*Client, error) {
 
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey removes the key when a request is redirected to another host. net/http removes only
-// headers that it knows.
+// keepKey removes the key when a request is redirected to another host. net/http removes only headers that it knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")

@@ -153,8 +153,7 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks that the download is complete. It is called when the service has no bytes after
-// the offset.
+// complete checks that the download is complete. It is called when the service has no bytes after the offset.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)

@@ -77,8 +77,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case ctx.Err() != nil:
 			return job, context.Cause(ctx)
 		case err != nil && !errors.As(err, &broken):
-			// Either the service has no event streams, or the job does not exist. Polling shows
-			// which.
+			// Either the service has no event streams, or the job does not exist. Polling shows which.
 			return c.poll(ctx, id, seen)
 		case received:
 			left = followings + 1

@@ -121,8 +121,7 @@ func (c *Client) checkUpload(method, to string) error {
 	return nil
 }
 
-// digestOf returns the MD5 in hex. It stops when the context ends, because a large file takes
-// minutes to read.
+// digestOf returns the MD5 in hex. It stops when the context ends, because a large file takes minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {

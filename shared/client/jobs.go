@@ -24,8 +24,7 @@ type Span struct {
 	Latest   time.Time `json:"latest"`
 }
 
-// Job is a job record (docs/contract/media.md#job-record). The time of a state that the job has not
-// reached is nil.
+// Job is a job record (docs/contract/media.md#job-record). The time of a state that the job has not reached is nil.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -49,8 +48,7 @@ type Job struct {
 	Inputs  map[string]JobInput `json:"inputs"`
 	// Planned describes the result before it exists. It is nil if unknown.
 	Planned *Planned `json:"planned"`
-	// Changed is false if the edit changed nothing but the size and frame rate. It is nil if
-	// unknown.
+	// Changed is false if the edit changed nothing but the size and frame rate. It is nil if unknown.
 	Changed *bool `json:"changed"`
 	// Engine is the engine that made the result. Understood lists the parts of the prompt that the
 	// engine followed, or is nil if unknown. Notice contains the engine's remarks on the result.
@@ -178,8 +176,7 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// A file that is stored for a job is kept for an hour. Once accepted, the job has its own copy of
-// the bytes.
+// A file that is stored for a job is kept for an hour. Once accepted, the job has its own copy of the bytes.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -225,8 +222,7 @@ type Share struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// ShareJob creates a public link to a job's result. A lifetime of 0 means that the link lasts as
-// long as the result.
+// ShareJob creates a public link to a job's result. A lifetime of 0 means that the link lasts as long as the result.
 func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
 	wanted := map[string]int64{}
 	if lifetime > 0 {
@@ -247,8 +243,7 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the status of the receiver's response, or nil if there was no response. In that
-	// case Error says why.
+	// Status is the status of the receiver's response, or nil if there was no response. In that case Error says why.
 	Status        *int       `json:"status"`
 	Error         *string    `json:"error"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`

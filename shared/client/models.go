@@ -12,8 +12,7 @@ type MediaModel struct {
 	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is, for example, "text-to-video". Examples holds prompts to try. All of these fields may
-	// be empty.
+	// Kind is, for example, "text-to-video". Examples holds prompts to try. All of these fields may be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`

@@ -5,9 +5,8 @@ import "context"
 // Capabilities describe an engine to the programs that run it. The zero value declares nothing. An
 // engine that edits live video implements [LiveEngine].
 type Capabilities struct {
-	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine
-	// works, this machine receives the next job and fetches its inputs, so that the engine does not
-	// have to wait for them.
+	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine works, this
+	// machine receives the next job and fetches its inputs, so that the engine does not have to wait for them.
 	Prefetch bool
 	// Decodes is true for an engine that fails on inputs that FFmpeg cannot decode. In that case a
 	// video with a complete header is probed only after a failed run, to find the reason.
@@ -26,8 +25,7 @@ func CapabilitiesOf(e Engine) Capabilities {
 	return Capabilities{}
 }
 
-// Monitored is an [Engine] that may be temporarily unable to accept runs, such as an engine on a
-// server.
+// Monitored is an [Engine] that may be temporarily unable to accept runs, such as an engine on a server.
 type Monitored interface {
 	Health(ctx context.Context) error
 }

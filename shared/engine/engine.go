@@ -1,6 +1,5 @@
-// Package engine defines an engine that edits media. An engine takes a spec, reports progress while
-// it works, and writes one file. The preview engine and the engine servers on GPUs implement
-// [Engine].
+// Package engine defines an engine that edits media. An engine takes a spec, reports progress while it works, and
+// writes one file. The preview engine and the engine servers on GPUs implement [Engine].
 package engine
 
 import (
@@ -35,17 +34,14 @@ type Spec struct {
 	Options map[string]any
 	// Data is the input to edit, or nil for text-to-video. Reference may be nil.
 	Data, Reference *Input
-	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so
-	// scaling is enough. FPS and Duration are the frame rate and length of the result, both 0 for
-	// an image.
+	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so scaling is
+	// enough. FPS and Duration are the frame rate and length of the result, both 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is the time left, or 0 if unknown. An engine that needs longer must return an error
-	// immediately.
+	// Remaining is the time left, or 0 if unknown. An engine that needs longer must return an error immediately.
 	Remaining time.Duration
-	// PreviewEvery is the minimum time between two previews. 0 means no previews. Previews are
-	// optional.
+	// PreviewEvery is the minimum time between two previews. 0 means no previews. Previews are optional.
 	PreviewEvery time.Duration
 	// Thumbnails requests thumbnails, and a poster for a video, if the engine can make them.
 	Thumbnails bool
@@ -61,8 +57,7 @@ type Progress struct {
 	Fraction float64
 	// Stage names the engine's current stage, such as "denoise".
 	Stage string
-	// Took is how long a stage took. It is set only in the final reports of engines that measure
-	// this.
+	// Took is how long a stage took. It is set only in the final reports of engines that measure this.
 	Took time.Duration
 	// Preview is a new, small picture of the result so far, or nil. It is a JPEG that
 	// [CheckPreview] accepts. The engine must not modify it afterwards.
@@ -83,9 +78,8 @@ type Outcome struct {
 	// degrees". Otherwise they are zero.
 	Size     catalog.Size
 	Duration time.Duration
-	// Thumbnails makes the requested small pictures from files in the run's folder, which must
-	// still exist. It may be called only once, even while the next run is in progress. It may be
-	// nil.
+	// Thumbnails makes the requested small pictures from files in the run's folder, which must still exist. It
+	// may be called only once, even while the next run is in progress. It may be nil.
 	Thumbnails func() Thumbnails
 }
 
@@ -108,8 +102,7 @@ type Engine interface {
 	Run(ctx context.Context, spec Spec, progress func(Progress)) (Outcome, error)
 }
 
-// OpenRegular opens a regular file that an engine's server may have replaced. It does not follow
-// symbolic links.
+// OpenRegular opens a regular file that an engine's server may have replaced. It does not follow symbolic links.
 func OpenRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -145,8 +138,7 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain. If there is none, it returns a retryable
-// engine_error.
+// AsError returns the engine error in err's chain. If there is none, it returns a retryable engine_error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

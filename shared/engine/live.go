@@ -13,22 +13,18 @@ type LiveEngine interface {
 	Open(ctx context.Context, m *catalog.Model) (LiveEditor, error)
 }
 
-// LiveEditor edits a session's frames, one at a time, with the latest prompt and image. SetPrompt
-// and SetImage are never called concurrently with each other, but may be called while an Edit runs.
-// They affect the next Edit.
+// LiveEditor edits a session's frames, one at a time, with the latest prompt and image. SetPrompt and SetImage
+// are never called concurrently with each other, but may be called while an Edit runs. They affect the next Edit.
 type LiveEditor interface {
-	// SetPrompt returns how the engine understood the prompt; an empty prompt requests nothing.
-	// Errors: fault.Invalid if the engine rejects the prompt, in which case nothing changes;
-	// fault.Unavailable.
+	// SetPrompt returns how the engine understood the prompt; an empty prompt requests nothing. Errors:
+	// fault.Invalid if the engine rejects the prompt, in which case nothing changes; fault.Unavailable.
 	SetPrompt(ctx context.Context, prompt string) (Outcome, error)
-	// SetImage sets the reference image, or removes it if image is nil. It returns how the engine
-	// understood the image. Errors: as for SetPrompt. An engine without image support rejects every
-	// image.
+	// SetImage sets the reference image, or removes it if image is nil. It returns how the engine understood the
+	// image. Errors: as for SetPrompt. An engine without image support rejects every image.
 	SetImage(ctx context.Context, image *ReferenceImage) (Outcome, error)
-	// Edit returns the edited frame, which has the input's range and a size that the engine
-	// chooses. If there is nothing to change, it returns the input itself. Otherwise the result is
-	// 4:2:0, is owned by the editor, and is valid until the next Edit. The editor does not modify
-	// the input and keeps no reference to it.
+	// Edit returns the edited frame, which has the input's range and a size that the engine chooses. If there is
+	// nothing to change, it returns the input itself. Otherwise the result is 4:2:0, is owned by the editor, and
+	// is valid until the next Edit. The editor does not modify the input and keeps no reference to it.
 	//
 	// Errors: fault.Invalid if the frame cannot be edited, for example because it is too large.
 	Edit(ctx context.Context, picture *Picture) (*Picture, error)
@@ -45,8 +41,7 @@ type Picture struct {
 	Narrow bool
 }
 
-// LiveOffloaded is implemented by editors that run on other hardware. They need no turn on this
-// machine's CPUs.
+// LiveOffloaded is implemented by editors that run on other hardware. They need no turn on this machine's CPUs.
 type LiveOffloaded interface {
 	Offloaded() bool
 }

@@ -16,8 +16,7 @@ type containers struct {
 	most int
 }
 
-// A container takes between shortestStart and longestStart to start. ECS notices a lost task after
-// noticeTime.
+// A container takes between shortestStart and longestStart to start. ECS notices a lost task after noticeTime.
 const (
 	shortestStart, longestStart = time.Minute, 10 * time.Minute
 	noticeTime                  = 30 * time.Second

@@ -43,8 +43,7 @@ func (w *World) makeScarce(length time.Duration) {
 	})
 }
 
-// loseZone kills all workers in the zone of a worker with a job. It waits until such a worker
-// exists.
+// loseZone kills all workers in the zone of a worker with a job. It waits until such a worker exists.
 func (w *World) loseZone() {
 	w.forgetDead()
 	busy := slices.IndexFunc(w.workers, func(one *worker) bool { return len(one.holds) > 0 })
@@ -60,8 +59,7 @@ func (w *World) loseZone() {
 	w.clock.After(noticeTime, w.containers.reach)
 }
 
-// deploy replaces the workers one after another. ECS starts a new worker before it stops the old
-// one.
+// deploy replaces the workers one after another. ECS starts a new worker before it stops the old one.
 func (w *World) deploy(length time.Duration) {
 	all := append([]*worker(nil), w.workers...)
 	for i, one := range all {

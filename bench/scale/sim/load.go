@@ -14,8 +14,7 @@ const (
 	videos = 0.6
 	// imageBurst is the mean number of images in a burst.
 	imageBurst = 8
-	// mostOfOne is the maximum number of jobs per day from one account. MostOpen is its maximum
-	// number of open jobs.
+	// mostOfOne is the maximum number of jobs per day from one account. MostOpen is its maximum number of open jobs.
 	mostOfOne, MostOpen = 1_000_000, 5000
 	// The numbers of other requests per job.
 	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
@@ -29,9 +28,8 @@ type account struct {
 	sessions           int
 }
 
-// newAccounts returns the accounts of a service. One account has half of the jobs. The others have
-// fractions that follow Zipf's law, but at most mostOfOne jobs a day each. If one is true, there is
-// only one account.
+// newAccounts returns the accounts of a service. One account has half of the jobs. The others have fractions that
+// follow Zipf's law, but at most mostOfOne jobs a day each. If one is true, there is only one account.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
 	if !one {
@@ -69,8 +67,7 @@ func (w *World) choose() *account {
 
 const day = 24 * time.Hour
 
-// wave returns the relative load at a time of day. There is one daily wave, and three twenty-minute
-// campaigns.
+// wave returns the relative load at a time of day. There is one daily wave, and three twenty-minute campaigns.
 func wave(at time.Duration) float64 {
 	at %= day
 	s := math.Sin(math.Pi * (at - 4*time.Hour).Hours() / 24)

@@ -9,15 +9,13 @@ import (
 
 type Result struct {
 	Config
-	// Counts covers the window or the day. A job submitted in that time is counted even if it ends
-	// later.
+	// Counts covers the window or the day. A job submitted in that time is counted even if it ends later.
 	Counts
 	// Lost counts jobs that have not ended long after their deadline. Doubled counts jobs that
 	// completed more than once. Unbilled is the number of completed jobs minus the number of billed
 	// jobs of all accounts. All three include jobs from before the window.
 	Lost, Doubled, Unbilled int
-	// Hottest lists partitions, the busiest first. Tables holds the totals for each table and
-	// index.
+	// Hottest lists partitions, the busiest first. Tables holds the totals for each table and index.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks

@@ -53,10 +53,9 @@ func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// For an hour and a half, only one in five of the workers needed is running. Accepted jobs still
-// end in time: admission does not count workers that do not start, no account has more waiting jobs
-// than its turns with the other accounts allow, and no image is accepted if its turn would come too
-// late.
+// For an hour and a half, only one in five of the workers needed is running. Accepted jobs still end in time:
+// admission does not count workers that do not start, no account has more waiting jobs than its turns with the
+// other accounts allow, and no image is accepted if its turn would come too late.
 func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
@@ -76,9 +75,8 @@ func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	}
 }
 
-// In the busiest seconds of a day with a million jobs, nothing is rejected or throttled. No
-// partition uses more than a third of its capacity, except the budget's partition if all jobs
-// belong to one account.
+// In the busiest seconds of a day with a million jobs, nothing is rejected or throttled. No partition uses more
+// than a third of its capacity, except the budget's partition if all jobs belong to one account.
 func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 	t.Parallel()
 	for what, most := range map[string]float64{"many accounts": 1.0 / 3, "one account": 1} {

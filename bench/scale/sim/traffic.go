@@ -16,8 +16,7 @@ const (
 	page = 20
 	// signedUpload is the mean time until all bytes of a signed upload have arrived.
 	signedUpload = 3 * time.Second
-	// sessionLength is the mean length of a realtime session; eachInstance is the number of
-	// sessions per instance.
+	// sessionLength is the mean length of a realtime session; eachInstance is the number of sessions per instance.
 	sessionLength = 3 * time.Minute
 	eachInstance  = 50
 	renewEvery    = 15 * time.Second

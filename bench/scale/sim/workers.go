@@ -226,8 +226,7 @@ func (w *worker) kill() {
 	}
 }
 
-// drain returns the worker's jobs to the queue and stops the worker. The returned jobs' runs do not
-// count.
+// drain returns the worker's jobs to the queue and stops the worker. The returned jobs' runs do not count.
 func (w *worker) drain() {
 	w.draining = true
 	for _, lane := range lanes {

@@ -1,8 +1,7 @@
 // Package sim runs the service's own code in simulated time, with simulated load and failures.
 //
-// One goroutine advances from event to event. Clients, workers, queues and failures are events.
-// They call the domain and the AWS adapters, which run on package fakeaws. All results depend only
-// on the seed.
+// One goroutine advances from event to event. Clients, workers, queues and failures are events. They call the
+// domain and the AWS adapters, which run on package fakeaws. All results depend only on the seed.
 package sim
 
 import (
@@ -24,9 +23,8 @@ type Config struct {
 	// Jobs is the number of jobs per day. With OneAccount, one account submits all of them.
 	Jobs       int
 	OneAccount bool
-	// Window is the simulated length of the busiest time. WarmUp comes before it and is not
-	// counted. A Window of 0 simulates an entire day. In both cases, simulated time continues
-	// without load until the jobs have ended.
+	// Window is the simulated length of the busiest time. WarmUp comes before it and is not counted. A Window of
+	// 0 simulates an entire day. In both cases, simulated time continues without load until the jobs have ended.
 	Window, WarmUp time.Duration
 	// Failures kills a quarter of the workers, loses a zone, and simulates a deployment.
 	Failures bool
@@ -62,8 +60,7 @@ type World struct {
 	// idle holds workers with a free slot, by lane.
 	idle     map[job.Lane][]*worker
 	matching map[job.Lane]bool
-	// free holds the idle function instances. The last one is the one that became idle most
-	// recently.
+	// free holds the idle function instances. The last one is the one that became idle most recently.
 	free    map[string][]*instance
 	lambdas int
 

@@ -206,10 +206,10 @@ func jobs(t *testing.T, s shell) {
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))
-	gone := s.works("image", "dune at dawn.png", "-p", "pop art", "--resolution", "480p", "--detach")
+	gone := s.works("image", "dune at dawn.png", "-p", "comic book", "--resolution", "480p", "--detach")
 	s.works("jobs", "watch", gone)
 	table := s.works("jobs", "--search", "DAWN pop")
-	for _, shown := range []string{"PROMPT", gone, "completed", "dune at dawn.png", "pop art"} {
+	for _, shown := range []string{"PROMPT", gone, "completed", "dune at dawn.png", "comic book"} {
 		if !strings.Contains(table, shown) {
 			t.Errorf("the table lacks %q:\n%s", shown, table)
 		}
@@ -218,7 +218,7 @@ func remembered(t *testing.T, s shell, id string) {
 		t.Errorf("the search finds another job:\n%s", table)
 	}
 	shown := s.works("jobs", "show", gone)
-	for _, word := range []string{"pop art", "dune at dawn.png (image/png", "480p", "kept until", "preview"} {
+	for _, word := range []string{"comic book", "dune at dawn.png (image/png", "480p", "kept until", "preview"} {
 		if !strings.Contains(shown, word) {
 			t.Errorf("jobs show lacks %q:\n%s", word, shown)
 		}

@@ -49,8 +49,7 @@ func at(t *testing.T, url, inferenceURL string) shell {
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
 }
 
-// with returns the shell with additional settings. If a variable is set twice, the last value is
-// used.
+// with returns the shell with additional settings. If a variable is set twice, the last value is used.
 func (s shell) with(settings ...string) shell {
 	s.settings = slices.Concat(s.settings, settings)
 	return s

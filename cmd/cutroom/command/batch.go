@@ -72,8 +72,7 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return failures(results)
 }
 
-// failures returns a [*BatchError] if any result failed, and ErrUnchanged if any result is
-// unchanged.
+// failures returns a [*BatchError] if any result failed, and ErrUnchanged if any result is unchanged.
 func failures(results []result) (err error) {
 	count := 0
 	for _, done := range results {
@@ -90,8 +89,7 @@ func failures(results []result) (err error) {
 
 type target struct{ model, path string }
 
-// outputs returns the model and the result path of each input. Inputs with the same base name get
-// different paths.
+// outputs returns the model and the result path of each input. Inputs with the same base name get different paths.
 func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
 	models := map[bool]string{}
 	outputs := make([]target, len(inputs))
@@ -137,8 +135,7 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 	return e.edit(ctx, edit, input, to.path, tracker)
 }
 
-// summary prints the table of a batch. If all results have the same notice, it prints the notice
-// only once.
+// summary prints the table of a batch. If all results have the same notice, it prints the notice only once.
 func (e *editor) summary(results []result) error {
 	if e.invocation.JSON {
 		return nil // each result was printed as it ended

@@ -150,9 +150,8 @@ type lineReader struct {
 	terminal *term.Terminal
 }
 
-// read returns the next line. Several lines pasted together are read as one. The terminal is in raw
-// mode until read returns. If the context ends first, the pending read from the terminal stays
-// blocked until the program exits.
+// read returns the next line. Several lines pasted together are read as one. The terminal is in raw mode until read
+// returns. If the context ends first, the pending read from the terminal stays blocked until the program exits.
 //
 // Errors: io.EOF for Ctrl-C and Ctrl-D; the context's error.
 func (l *lineReader) read(ctx context.Context) (string, error) {

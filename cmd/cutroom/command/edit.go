@@ -123,8 +123,7 @@ func isVideo(name string) bool {
 	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
 }
 
-// inputs returns the inputs and reports whether they form a batch. A folder is replaced by its
-// media files.
+// inputs returns the inputs and reports whether they form a batch. A folder is replaced by its media files.
 func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	batch = len(c.Inputs) > 1
 	for _, input := range c.Inputs {

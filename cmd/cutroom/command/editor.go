@@ -209,8 +209,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// report prints the result's size, the parts of the prompt that the engine followed, and its
-// notice.
+// report prints the result's size, the parts of the prompt that the engine followed, and its notice.
 func (e *editor) report(done result) {
 	if done.Planned != nil {
 		e.invocation.note("the result is %s", done.Planned)
@@ -248,8 +247,7 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, fetch(output))
 }
 
-// download downloads to the path of -o and prints that path. With --json, it prints document
-// instead.
+// download downloads to the path of -o and prints that path. With --json, it prints document instead.
 func (e *editor) download(document any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {

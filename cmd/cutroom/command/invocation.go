@@ -61,8 +61,7 @@ type Server struct {
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use. It checks the environment, the profile and this machine, in
-// this order.
+// Server returns the services to use. It checks the environment, the profile and this machine, in this order.
 //
 // A key is sent only to the servers it is for: a profile's key to the profile's servers, and the
 // key of `cutroom dev` to this machine.

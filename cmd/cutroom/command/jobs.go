@@ -356,8 +356,7 @@ func (c *JobsDownload) Run(ctx context.Context, s *Invocation) error {
 	})
 }
 
-// downloadName returns the name that the service gives to a job's result
-// (docs/contract/jobs.md#results).
+// downloadName returns the name that the service gives to a job's result (docs/contract/jobs.md#results).
 func downloadName(shown client.Job) string {
 	extension := ".mp4"
 	if shown.Result != nil {

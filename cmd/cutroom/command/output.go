@@ -26,8 +26,7 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes terminal control characters in JSON. encoding/json escapes only characters below
-// U+0020.
+// escaped escapes terminal control characters in JSON. encoding/json escapes only characters below U+0020.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
 		return text

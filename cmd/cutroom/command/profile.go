@@ -21,9 +21,8 @@ type profile struct {
 
 const localURL = "http://127.0.0.1:8080"
 
-// server returns the URLs of a profile's services, without the key. A single URL is used for both
-// services, as they may be behind a reverse proxy. Only the default URL of `cutroom dev` expands to
-// its two ports.
+// server returns the URLs of a profile's services, without the key. A single URL is used for both services, as
+// they may be behind a reverse proxy. Only the default URL of `cutroom dev` expands to its two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url
@@ -52,8 +51,7 @@ func (s *Invocation) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the selected profile. It is empty if no profile is selected and the file does not
-// exist.
+// profile returns the selected profile. It is empty if no profile is selected and the file does not exist.
 func (s *Invocation) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {

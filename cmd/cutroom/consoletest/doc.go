@@ -1,3 +1,2 @@
-// Package consoletest tests the console in a browser, against a server started the way users start
-// it.
+// Package consoletest tests the console in a browser, against a server started the way users start it.
 package consoletest

@@ -16,10 +16,9 @@ import (
 
 // Folder is the only folder whose files the tools read and write.
 //
-// It rejects paths that lead out of the folder. It also rejects paths through a symbolic link,
-// because the link may have been made for another purpose. Even if the folder changes between the
-// check and the use, a path cannot lead out of it, because the operating system resolves paths
-// inside it.
+// It rejects paths that lead out of the folder. It also rejects paths through a symbolic link, because the link
+// may have been made for another purpose. Even if the folder changes between the check and the use, a path cannot
+// lead out of it, because the operating system resolves paths inside it.
 type Folder struct {
 	root *os.Root
 	// paths holds the absolute paths of the folder: as given, and with symbolic links resolved.
@@ -97,8 +96,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The announced length is fixed, so if a file grows during the upload, the rest is left
-		// out.
+		// The announced length is fixed, so if a file grows during the upload, the rest is left out.
 		return struct {
 			io.Reader
 			io.Closer

@@ -17,8 +17,7 @@ import (
 const (
 	// maxLine is the maximum length of a message, in bytes.
 	maxLine = 16 << 20
-	// maxValues limits the number of values and names in a message, because the SDK uses up to 1 KB
-	// for each.
+	// maxValues limits the number of values and names in a message, because the SDK uses up to 1 KB for each.
 	maxValues = 10_000
 )
 
@@ -59,8 +58,7 @@ func (*lines) Close() error { return nil }
 
 var errLongLine = errors.New("the message is too long")
 
-// line returns the next line without surrounding white space. The last line need not end with a
-// line break.
+// line returns the next line without surrounding white space. The last line need not end with a line break.
 //
 // Errors: errLongLine, after which the next line can be read; io.EOF; errors from the reader.
 func (l *lines) line() ([]byte, error) {

@@ -159,8 +159,7 @@ func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	}
 }
 
-// reads and makes describe a tool's side effects to the agent's program, which may ask the user for
-// approval.
+// reads and makes describe a tool's side effects to the agent's program, which may ask the user for approval.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

@@ -78,8 +78,7 @@ func picture(t *testing.T) []byte {
 	return picture
 }
 
-// engineServer returns the URL of an engine server that writes a picture. asked receives the
-// traceparent of each run.
+// engineServer returns the URL of an engine server that writes a picture. asked receives the traceparent of each run.
 func engineServer(t *testing.T) (url string, asked <-chan string) {
 	t.Helper()
 	picture := picture(t)

@@ -94,7 +94,7 @@ func TestComposeSurvivesKill(t *testing.T) {
 	c := newCompose(t)
 	c.run("up", "--detach")
 	client := c.ready()
-	id := submit(t, client, "pop art")
+	id := submit(t, client, "comic book")
 	completed(t, client, id)
 	if found := c.run("exec", "-T", "cutroom", "cutroom", "doctor"); !strings.Contains(found, "/data") {
 		t.Errorf("doctor prints\n%s", found)

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// forward copies bytes between a connection and a server until both directions have ended or the
-// context ends.
+// forward copies bytes between a connection and a server until both directions have ended or the context ends.
 func forward(ctx context.Context, from net.Conn, address string) {
 	defer from.Close()
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

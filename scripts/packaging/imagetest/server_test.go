@@ -45,8 +45,7 @@ func startServer(t *testing.T, data, key string) (*container, *servertest.Client
 	return c, client
 }
 
-// The image runs as its own user, has no shell, can write only to /data, and carries the common
-// labels.
+// The image runs as its own user, has no shell, can write only to /data, and carries the common labels.
 func TestServerImageIsHardened(t *testing.T) {
 	t.Parallel()
 	c, _ := startServer(t, volume(t), "")
@@ -91,8 +90,7 @@ func saysWhatItIs(t *testing.T, name string) {
 	}
 }
 
-// The image's FFmpeg reads every type of file that the service accepts, with the codecs that
-// cameras and the web use.
+// The image's FFmpeg reads every type of file that the service accepts, with the codecs that cameras and the web use.
 func TestServerEditsEveryType(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")

@@ -69,8 +69,7 @@ func environment(settings []string) []string {
 	return options
 }
 
-// start starts a container program with the world's settings and publishes its port on this
-// machine.
+// start starts a container program with the world's settings and publishes its port on this machine.
 func (w *world) start(t *testing.T, program string, settings ...string) *container {
 	t.Helper()
 	options := append(environment(w.settings), environment(settings)...)

@@ -1,6 +1,5 @@
-// Package cloudwatch writes the inference gateway's and the worker's metrics in the embedded metric
-// format: lines of JSON in the log, which CloudWatch converts to metrics. It is for functions and
-// tasks that cannot be scraped.
+// Package cloudwatch writes the inference gateway's and the worker's metrics in the embedded metric format: lines
+// of JSON in the log, which CloudWatch converts to metrics. It is for functions and tasks that cannot be scraped.
 package cloudwatch
 
 import (
@@ -15,9 +14,8 @@ import (
 
 const namespace = "Cutroom"
 
-// Metrics is a gateway.Observer. Its only dimensions are route, model and upstream, because
-// CloudWatch bills every combination as a separate metric. Status and code are in the line, for log
-// queries.
+// Metrics is a gateway.Observer. Its only dimensions are route, model and upstream, because CloudWatch bills
+// every combination as a separate metric. Status and code are in the line, for log queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its only dimension is the lane. All other properties are in the
-// line, for log queries.
+// Worker is a worker.Observer. Its only dimension is the lane. All other properties are in the line, for log queries.
 type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)

@@ -1,13 +1,11 @@
 // Package diskblob stores blobs as files in a folder. Calls sync the bytes, the name, and the
 // folders in its path before they return.
 //
-// The blob "jobs/a/data" is the file at that path below the root. Bytes are first written to the
-// folder ".tmp", which cannot be a blob's name. A rename then gives the file its name, so a blob is
-// either complete or absent. Replacing a blob creates a new file, so a hard link can serve as a
-// copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes are first written to the folder ".tmp",
+// which cannot be a blob's name. A rename then gives the file its name, so a blob is either complete or absent.
+// Replacing a blob creates a new file, so a hard link can serve as a copy.
 //
-// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
-// open.
+// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root open.
 package diskblob
 
 import (
@@ -35,8 +33,7 @@ type Store struct {
 	buffers sync.Pool // holds *[bufferSize]byte
 	// arrived counts the files created in arrivals. Each file is named after its number.
 	arrived atomic.Uint64
-	// folders is write-locked while folders are being removed, or have been created but not yet
-	// synced.
+	// folders is write-locked while folders are being removed, or have been created but not yet synced.
 	folders   sync.RWMutex
 	newcomers newcomers
 	reads     reads
@@ -96,8 +93,7 @@ func notMade(path string) error {
 	return fmt.Errorf("%s is neither a file nor a folder of the server: move it elsewhere", path)
 }
 
-// sameDisk returns an error if a folder in the root is a mount point, because files cannot be
-// renamed into it.
+// sameDisk returns an error if a folder in the root is a mount point, because files cannot be renamed into it.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {

@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// rename durably gives a file its name, replacing any existing file. If it fails, it removes the
-// folders it created.
+// rename durably gives a file its name, replacing any existing file. If it fails, it removes the folders it created.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
 	s.newcomers.add(s.root, path)

@@ -77,8 +77,7 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 	}
 }
 
-// entryOf returns false for links, pipes and other foreign entries, and for entries that no longer
-// exist.
+// entryOf returns false for links, pipes and other foreign entries, and for entries that no longer exist.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// auditPrefix plus an account is the partition of the account's entries. An entry's id is its sort
-// key.
+// auditPrefix plus an account is the partition of the account's entries. An entry's id is its sort key.
 const auditPrefix = "audit/"
 
 // Audit is an audit.Log in the usage table, whose TTL deletes old entries.

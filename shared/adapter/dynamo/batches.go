@@ -17,13 +17,11 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches is a batch.Store in the usage table, because one transaction stores results and counts
-// their usage.
+// Batches is a batch.Store in the usage table, because one transaction stores results and counts their usage.
 //
-// Each batch has its own partition with its record and an item for each chunk. An account's
-// partition lists its batches and has the set of its open batches. Another partition lists the
-// batches of all accounts by state: open, ended, or cleared. The transaction that changes a record
-// also updates these lists.
+// Each batch has its own partition with its record and an item for each chunk. An account's partition lists its
+// batches and has the set of its open batches. Another partition lists the batches of all accounts by state:
+// open, ended, or cleared. The transaction that changes a record also updates these lists.
 type Batches struct {
 	client *dynamodb.Client
 	table  string
@@ -45,8 +43,7 @@ const (
 	recordPart  = "record"
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// An account's partition contains its list and, in the part openBatchPart, the set of its open
-	// batches.
+	// An account's partition contains its list and, in the part openBatchPart, the set of its open batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.
@@ -298,8 +295,7 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, nil
 }
 
-// encodeLines encodes ascending line numbers as JSON. Each number is stored as the difference from
-// the previous one.
+// encodeLines encodes ascending line numbers as JSON. Each number is stored as the difference from the previous one.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)

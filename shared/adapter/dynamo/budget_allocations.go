@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// allocationTries is the maximum number of attempts to write an allocation while others change it
-// or its counter.
+// allocationTries is the maximum number of attempts to write an allocation while others change it or its counter.
 const allocationTries = 20
 
 type storedAllocation struct {
@@ -69,8 +68,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 	return budget.Taken{}, busy(errors.New("the counter keeps changing"))
 }
 
-// foundAllocation returns the allocation that a failed condition returned, or reports that it has
-// ended.
+// foundAllocation returns the allocation that a failed condition returned, or reports that it has ended.
 func foundAllocation(found item, l budget.Allocation) (was storedAllocation, over bool, err error) {
 	if len(found) == 0 {
 		return was, true, budget.ErrAllocationEnded
@@ -193,8 +191,7 @@ func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedA
 // isSeen is true if an allocation has not changed since it was read.
 const isSeen = "taken = :amount AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is the state of a counter. ended means that allocations were ended, so used is out of
-// date.
+// counted is the state of a counter. ended means that allocations were ended, so used is out of date.
 type counted struct {
 	used  int64
 	ended bool

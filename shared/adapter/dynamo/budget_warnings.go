@@ -68,8 +68,7 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	return n, r.err
 }
 
-// keepWarning uses an update, because some roles that take from budgets may not put items into the
-// table.
+// keepWarning uses an update, because some roles that take from budgets may not put items into the table.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
 		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),
@@ -128,8 +127,7 @@ func warningKey(id string) item {
 	return item{"id": text(warningsPrefix + id), "part": text(WarningPart)}
 }
 
-// NewWarning returns the first attempt to send a warning, from a new image in the usage table's
-// stream.
+// NewWarning returns the first attempt to send a warning, from a new image in the usage table's stream.
 func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	noted, there := image["noted_at"]

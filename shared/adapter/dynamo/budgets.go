@@ -21,11 +21,10 @@ import (
 
 // Budgets is a budget.Store in the usage table.
 //
-// An account's budgets are the items of one partition. Each counter has its own partition, with an
-// item for the used amount and an item per allocation, so that one query reads everything. One
-// transaction changes the used amount and an allocation. The condition on the used amount enforces
-// the limit. The condition on the allocation distinguishes a retry from another write. The table's
-// stream delivers warnings to the function that sends them.
+// An account's budgets are the items of one partition. Each counter has its own partition, with an item for the
+// used amount and an item per allocation, so that one query reads everything. One transaction changes the used
+// amount and an allocation. The condition on the used amount enforces the limit. The condition on the allocation
+// distinguishes a retry from another write. The table's stream delivers warnings to the function that sends them.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -178,8 +177,7 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake ends expired allocations and checks again whether a rejected claim fits. It returns nil if
-// it does.
+// retake ends expired allocations and checks again whether a rejected claim fits. It returns nil if it does.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {

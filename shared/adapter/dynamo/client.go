@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime is the timeout for a call, including its retries. Every write in this package may be
-// retried.
+// callTime is the timeout for a call, including its retries. Every write in this package may be retried.
 const callTime = awsclient.CallTime
 
 func NewClient(config aws.Config) *dynamodb.Client {

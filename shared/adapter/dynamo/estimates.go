@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is how long estimates are kept after the last worker published them. There may be no
-// worker for days.
+// estimatesAge is how long estimates are kept after the last worker published them. There may be no worker for days.
 const estimatesAge = 14 * 24 * time.Hour
 
 type Estimates struct {

@@ -48,8 +48,7 @@ type storageCall struct {
 	ended map[string]bool
 	// promise reports whether the call adds a pending file.
 	promise bool
-	// may reports whether the call may fail, because too little storage was left at some time while
-	// it ran.
+	// may reports whether the call may fail, because too little storage was left at some time while it ran.
 	may bool
 }
 

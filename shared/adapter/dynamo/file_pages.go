@@ -14,8 +14,7 @@ const (
 	// walk limits the number of files that one List reads, in case there are many expired files
 	// that DynamoDB has not deleted yet.
 	walk = 2000
-	// longestPage is the maximum number of files that one call reads. They fit into the megabyte
-	// that a call returns.
+	// longestPage is the maximum number of files that one call reads. They fit into the megabyte that a call returns.
 	longestPage = 1000
 	// firstMatches is the maximum number of files that the first call for an MD5 reads.
 	firstMatches = 5

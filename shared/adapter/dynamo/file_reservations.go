@@ -53,8 +53,7 @@ func (s *Files) reserve(
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
-			// Either the reservation has ended and others got its storage, or an earlier attempt
-			// succeeded.
+			// Either the reservation has ended and others got its storage, or an earlier attempt succeeded.
 			if held, err = s.held(ctx, r); err != nil {
 				return r, err
 			}

@@ -53,8 +53,7 @@ func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// commit makes the writes and updates the account's count in one transaction, unless the account is
-// full.
+// commit makes the writes and updates the account's count in one transaction, unless the account is full.
 func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c countChange) (full, error) {
 	// The write of the count must be last (see isFull).
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))
@@ -71,9 +70,8 @@ type change struct {
 	count  countChange
 }
 
-// within makes a change. If there is too little storage, it frees expired entries and tries again.
-// The change may replace a reservation: changeOf receives its size, or 0 if another caller has
-// ended it.
+// within makes a change. If there is too little storage, it frees expired entries and tries again. The change may
+// replace a reservation: changeOf receives its size, or 0 if another caller has ended it.
 //
 // Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
@@ -110,14 +108,12 @@ func (s *Files) within(
 		if err != nil {
 			return err
 		}
-		// If there was nothing left to free, another caller may have freed it since the rejection,
-		// so try once more.
+		// If there was nothing left to free, another caller may have freed it since the rejection, so try once more.
 		last = freed == 0
 	}
 }
 
-// isFull reports whether a change failed only because its last write, the account's count, was
-// rejected.
+// isFull reports whether a change failed only because its last write, the account's count, was rejected.
 func isFull(err error) bool {
 	r := refused(err)
 	if r == nil {
@@ -137,8 +133,7 @@ func (r *refusal) last() item { return r.items[len(r.items)-1] }
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the entry's pending file, if any. promises is the number of pending
-	// files.
+	// promise is the id of the entry's pending file, if any. promises is the number of pending files.
 	promise  string
 	promises int
 	// reservation marks a reservation. It may have been renewed since it was read.
@@ -187,9 +182,8 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's ended entries and returns how many. The index may still
-// contain entries that were just removed, so it reads on until it has freed an entry or reached the
-// end of the index.
+// freeEnded frees a batch of an account's ended entries and returns how many. The index may still contain entries
+// that were just removed, so it reads on until it has freed an entry or reached the end of the index.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)
@@ -224,9 +218,8 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes those entries that still exist, subtracts their bytes from the count, and returns
-// how many it removed. It removes a pending file along with its entry, because nothing would count
-// its bytes afterwards.
+// free removes those entries that still exist, subtracts their bytes from the count, and returns how many it
+// removed. It removes a pending file along with its entry, because nothing would count its bytes afterwards.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

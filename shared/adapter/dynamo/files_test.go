@@ -149,8 +149,7 @@ func TestPendingFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	}
 }
 
-// A file ends when its own item is removed. A file that never arrived ends when its pending item is
-// removed.
+// A file ends when its own item is removed. A file that never arrived ends when its pending item is removed.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)

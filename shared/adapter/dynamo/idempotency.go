@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys uses the usage table, because every function that serves callers may already
-// write to it.
+// IdempotencyKeys uses the usage table, because every function that serves callers may already write to it.
 type IdempotencyKeys struct {
 	client *dynamodb.Client
 	table  string
@@ -37,8 +36,7 @@ type claimItem struct {
 	ClaimedAt   int64  `dynamodbav:"claimed_at"`
 }
 
-// claimKey includes the length of the account's name, so that it is unique for each account and
-// key.
+// claimKey includes the length of the account's name, so that it is unique for each account and key.
 func claimKey(c idempotency.Claim) item {
 	return item{
 		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
@@ -85,8 +83,7 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 		ExpressionAttributeNames: named("resource", "settled", "answer"),
 		ExpressionAttributeValues: item{
 			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
-			// A nil response is stored as empty bytes, because DynamoDB does not accept null for
-			// bytes.
+			// A nil response is stored as empty bytes, because DynamoDB does not accept null for bytes.
 			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
 		},
 	})

@@ -36,8 +36,7 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// If many requests have the same key, exactly one is the first, even if calls fail. All others
-// receive its response.
+// If many requests have the same key, exactly one is the first, even if calls fail. All others receive its response.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6
 	proxy := cloud.Proxy(t, 11, trouble)

@@ -12,10 +12,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job's budget holds are in its record, and each hold is also an allocation next to its counter.
-// The transaction that completes the job ends the allocations. A process that ends the job in
-// another way ends them after writing the record. Otherwise they expire holdSlack after the job's
-// deadline, when the job can no longer complete.
+// A job's budget holds are in its record, and each hold is also an allocation next to its counter. The transaction
+// that completes the job ends the allocations. A process that ends the job in another way ends them after writing the
+// record. Otherwise they expire holdSlack after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
 func holdsOf(claims []budget.Claim) []budget.Hold {

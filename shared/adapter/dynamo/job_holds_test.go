@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A job that completes after some of its holds expired is billed, and settled with the remaining
-// holds.
+// A job that completes after some of its holds expired is billed, and settled with the remaining holds.
 func TestUnsettledHoldsExpire(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	clock, passed := &storeClock{now: time.Now()}, &machine{}

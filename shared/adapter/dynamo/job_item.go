@@ -20,13 +20,11 @@ const (
 	requestPart = "request"
 )
 
-// JobTimeLayout is also the state machine's layout, so that conditions can compare times as
-// strings.
+// JobTimeLayout is also the state machine's layout, so that conditions can compare times as strings.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is the time from a job's deadline to its record's TTL. It counts from the deadline
-// because the end is not known in advance. Because of the extra day, no record is deleted while the
-// service still shows it.
+// recordAge is the time from a job's deadline to its record's TTL. It counts from the deadline because the end is
+// not known in advance. Because of the extra day, no record is deleted while the service still shows it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 type jobRecord struct {

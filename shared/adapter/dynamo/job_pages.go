@@ -16,19 +16,16 @@ import (
 const (
 	// pageBatch is the maximum number of jobs that one call reads. Each job has two items.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk is the maximum number of jobs that one List reads for a search, because no index
-	// supports it.
+	// searchWalk is the maximum number of jobs that one List reads for a search, because no index supports it.
 	searchWalk = 500
 )
 
-// jobsByAccount is the index of an account's jobs by id. It includes status and model for filters;
-// otherwise a list of the jobs with one status would read every record. Starting a job does not
-// change the attribute status (see jobRecord.OpenStatus), so each job writes to the index only
-// twice.
+// jobsByAccount is the index of an account's jobs by id. It includes status and model for filters; otherwise a
+// list of the jobs with one status would read every record. Starting a job does not change the attribute status
+// (see jobRecord.OpenStatus), so each job writes to the index only twice.
 const jobsByAccount = "jobs-by-account"
 
-// List reads the index, in which a record appears within about a second, and then the jobs' current
-// state.
+// List reads the index, in which a record appears within about a second, and then the jobs' current state.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
@@ -69,8 +66,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// mayMatch checks a filter against a job's index entry, which may lag and does not show that a job
-// has started.
+// mayMatch checks a filter against a job's index entry, which may lag and does not show that a job has started.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""

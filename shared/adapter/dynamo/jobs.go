@@ -19,8 +19,7 @@ import (
 type Dispatcher interface {
 	// Dispatch queues a job once, together with its entry in the sets of open jobs.
 	//
-	// Errors: a fault if the job was definitely not queued. After any other error, it may have been
-	// queued.
+	// Errors: a fault if the job was definitely not queued. After any other error, it may have been queued.
 	Dispatch(ctx context.Context, j job.Job, open OpenEntry) error
 }
 

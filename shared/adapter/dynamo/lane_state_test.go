@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Admission makes no extra call: the fleet's record is read with the queue and cached for a few
-// seconds.
+// Admission makes no extra call: the fleet's record is read with the queue and cached for a few seconds.
 func TestAdmissionUsesFleetState(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})

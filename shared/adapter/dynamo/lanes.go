@@ -16,10 +16,9 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix starts the names of the recentRuns attributes that hold run times, in
-	// milliseconds. A job's account and id select the attribute. So a single write, without a read,
-	// keeps roughly the latest run times, at most runsOfAccount per account, and a retry changes
-	// nothing.
+	// runTimePrefix starts the names of the recentRuns attributes that hold run times, in milliseconds. A job's
+	// account and id select the attribute. So a single write, without a read, keeps roughly the latest run times,
+	// at most runsOfAccount per account, and a retry changes nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
 	// Run times older than runTimeFor are ignored, because an account that stops sending jobs never
@@ -55,9 +54,8 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// Every BeatEvery, a worker records that it is running. The lane then has a running worker for
-	// WarmFor. A worker does not replace a time more recent than freshFor, because that time stays
-	// recent enough until the next beat.
+	// Every BeatEvery, a worker records that it is running. The lane then has a running worker for WarmFor. A worker
+	// does not replace a time more recent than freshFor, because that time stays recent enough until the next beat.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second

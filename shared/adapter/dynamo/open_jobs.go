@@ -13,11 +13,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// An account's open jobs are stored as eight sets of ids, because the cost of a write grows with
-// the size of the set. The limit is divided among the sets, so it stays exact. The transaction that
-// records a job adds it to a set. The process that completes or cancels the job then removes it
-// from the set. The state machine removes jobs that it fails. If a process crashes between the two
-// writes, dropEnded removes the job later.
+// An account's open jobs are stored as eight sets of ids, because the cost of a write grows with the size of the
+// set. The limit is divided among the sets, so it stays exact. The transaction that records a job adds it to a
+// set. The process that completes or cancels the job then removes it from the set. The state machine removes jobs
+// that it fails. If a process crashes between the two writes, dropEnded removes the job later.
 
 const (
 	openSets = 8
@@ -34,8 +33,7 @@ const (
 )
 
 type OpenEntry struct {
-	// Set is the id of the set's item; its sort key is OpenPart. Element is the job's element in
-	// the set.
+	// Set is the id of the set's item; its sort key is OpenPart. Element is the job's element in the set.
 	Set, Element string
 }
 
@@ -123,8 +121,7 @@ func capacities(limit int, sets [][]string) []int {
 
 type spot struct{ set, capacity int }
 
-// findSpot returns the set selected by the job's id or, if that is full, the set with the most
-// capacity left.
+// findSpot returns the set selected by the job's id or, if that is full, the set with the most capacity left.
 //
 // Errors: errRecorded; fault.Limited if all sets are full.
 func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error) {
@@ -194,9 +191,8 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes ended jobs from the sets. It checks jobs whose ids are so old that they should
-// have ended. An id is generated when an upload starts, so only the record shows whether the job
-// has ended.
+// dropEnded removes ended jobs from the sets. It checks jobs whose ids are so old that they should have ended. An
+// id is generated when an upload starts, so only the record shows whether the job has ended.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}
@@ -246,8 +242,7 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog may lag by a second, but Accept is exact. Run times and workers are at most laneStateFor
-// old.
+// Backlog may lag by a second, but Accept is exact. Run times and workers are at most laneStateFor old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog

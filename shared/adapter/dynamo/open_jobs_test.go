@@ -137,8 +137,7 @@ func TestDifferentLimitsShareTheCount(t *testing.T) {
 	}
 }
 
-// If a process dies after it wrote a job's end and before the next write, the job still counts as
-// open.
+// If a process dies after it wrote a job's end and before the next write, the job still counts as open.
 func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	const limit = 3
@@ -154,8 +153,7 @@ func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	conformance.Fails(t, p.next().Accept(ctx, p.job(0), limit), fault.Limited)
 }
 
-// If an open job's upload took long, its id is old. A process compares such a job with its record
-// only occasionally.
+// If an open job's upload took long, its id is old. A process compares such a job with its record only occasionally.
 func TestOpenJobWithOldIDCounts(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	j := p.job(time.Hour)

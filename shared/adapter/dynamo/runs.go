@@ -17,9 +17,8 @@ import (
 // Runs is a job.Runs. Each write is one update of the record, with conditions on its state,
 // deadline and nonce. Complete also writes the account's usage in the same transaction.
 //
-// A worker ends a job that has a result with Complete. All other ends are usually written by the
-// state machine. Fail is for a worker whose task token is no longer accepted, and for callers that
-// end a job from outside.
+// A worker ends a job that has a result with Complete. All other ends are usually written by the state machine.
+// Fail is for a worker whose task token is no longer accepted, and for callers that end a job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
@@ -216,8 +215,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
 	if refusal != nil && !refusal.failed[0] {
-		// Only a hold's condition failed. The hold has expired, because this process's clock is
-		// minutes slow.
+		// Only a hold's condition failed. The hold has expired, because this process's clock is minutes slow.
 		err = transact(ctx, r.client, writes[:alone])
 		if refusal = refused(err); refusal == nil && err == nil {
 			return nil, r.settle(ctx, j)

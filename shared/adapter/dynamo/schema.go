@@ -11,8 +11,7 @@ type Table struct {
 	// Both attributes are strings. SortKey may be empty.
 	PartitionKey, SortKey string
 	Indexes               []Index
-	// TTL names the attribute with the Unix time, in seconds, after which DynamoDB deletes an item.
-	// It may be empty.
+	// TTL names the attribute with the Unix time, in seconds, after which DynamoDB deletes an item. It may be empty.
 	TTL string
 	// A table has at most one stream, which contains items either before each change or removal, or
 	// after each change.
@@ -24,8 +23,7 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes lists the index's attributes in addition to the keys. If it is empty, the index has
-	// all attributes.
+	// Includes lists the index's attributes in addition to the keys. If it is empty, the index has all attributes.
 	Includes []string
 }
 

@@ -92,8 +92,7 @@ func (c *sessionChaos) odds(of int) bool { return c.delay(time.Duration(of)) == 
 
 type chaosItem struct {
 	open int64
-	// taken counts the slots with a live lease. undead counts the slots whose lease is not marked
-	// as dead.
+	// taken counts the slots with a live lease. undead counts the slots whose lease is not marked as dead.
 	taken, undead int
 	slots         []string
 	queue         []session.Ticket

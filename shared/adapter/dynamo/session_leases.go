@@ -64,17 +64,15 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 // every response contains it in whole seconds. The time comes from a request that was sent after
 // the renewal started. The lease's time never decreases, so a late write changes nothing.
 //
-// This ensures that a lease is never taken over too early. Let b be the time at which an instance's
-// last successful renewal starts. The instance stops its sessions at b + FenceAfter by its own
-// clock, and closes its clients' connections some seconds later (realtime.Times, Close). The time
-// that the renewal wrote, or found, is later than b - 1 s, because DynamoDB rounds seconds down. A
-// process that takes over the slots has read a time no earlier than b + TakeAfter - 1 s. Between
-// the two lie nine seconds, minus twice the difference between DynamoDB's clocks.
+// This ensures that a lease is never taken over too early. Let b be the time at which an instance's last successful
+// renewal starts. The instance stops its sessions at b + FenceAfter by its own clock, and closes its clients'
+// connections some seconds later (realtime.Times, Close). The time that the renewal wrote, or found, is later than b
+// - 1 s, because DynamoDB rounds seconds down. A process that takes over the slots has read a time no earlier than b
+// + TakeAfter - 1 s. Between the two lie nine seconds, minus twice the difference between DynamoDB's clocks.
 //
-// The write that marks an epoch as dead requires that the lease has not been renewed since it was
-// read. A renewal requires that the epoch is not dead. So one of the two fails, no matter how late
-// either arrives. Two renewals within the same second started less than a second apart, so the same
-// argument applies.
+// The write that marks an epoch as dead requires that the lease has not been renewed since it was read. A renewal
+// requires that the epoch is not dead. So one of the two fails, no matter how late either arrives. Two renewals
+// within the same second started less than a second apart, so the same argument applies.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -167,8 +165,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime returns the time in a DynamoDB response, in seconds since 1970. It is the same clock
-// for all instances.
+// storeTime returns the time in a DynamoDB response, in seconds since 1970. It is the same clock for all instances.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)
 	if !ok {

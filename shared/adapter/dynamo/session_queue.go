@@ -60,8 +60,7 @@ func (s *Sessions) RenewTickets(
 	return nil, 0, busy(nil)
 }
 
-// writeQueue writes the queue. If another process has changed it, refused is true and current is
-// the account's item.
+// writeQueue writes the queue. If another process has changed it, refused is true and current is the account's item.
 func (s *Sessions) writeQueue(ctx context.Context, a accountState) (current item, refused bool, err error) {
 	values := item{}
 	condition, set, remove := a.changeQueue(values)

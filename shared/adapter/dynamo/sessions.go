@@ -17,10 +17,9 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item. It has an attribute for each open slot, whose value is the slot's epoch,
-// and the number of open slots. The write that takes a slot has a condition on this number, so two
-// callers cannot both take the last slot. The transaction that takes a slot requires that the
-// slot's epoch is alive.
+// An account is one item. It has an attribute for each open slot, whose value is the slot's epoch, and the number
+// of open slots. The write that takes a slot has a condition on this number, so two callers cannot both take the
+// last slot. The transaction that takes a slot requires that the slot's epoch is alive.
 //
 // A slot whose epoch is dead does not count. It stays in the item until its capacity is needed, so
 // ending a lease takes only one write.
@@ -159,8 +158,7 @@ func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
 	}}
 }
 
-// takeWrite returns the write that takes a slot. It also removes the session's ticket from the
-// queue.
+// takeWrite returns the write that takes a slot. It also removes the session's ticket from the queue.
 func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types.TransactWriteItem {
 	names := map[string]string{"#slot": slotPrefix + slot.ID}
 	values := item{":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit))}
@@ -233,8 +231,7 @@ func (s slots) of(epoch string) []string {
 	return ids
 }
 
-// freeDead frees slots of dead leases. It reports whether it found any, even if another process
-// freed them.
+// freeDead frees slots of dead leases. It reports whether it found any, even if another process freed them.
 func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	freed := false
 	for _, epoch := range a.slotEpochs() {

@@ -28,8 +28,7 @@ const (
 	reasonConflict = "TransactionConflict"
 )
 
-// throttled also recognizes transactions cancelled because of throttling. The SDK recognizes only
-// throttled calls.
+// throttled also recognizes transactions cancelled because of throttling. The SDK recognizes only throttled calls.
 func throttled(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
@@ -44,8 +43,7 @@ func transact(ctx context.Context, client *dynamodb.Client, writes []types.Trans
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// If a call is repeated with the same token and writes within ten minutes, DynamoDB performs it
-// only once.
+// If a call is repeated with the same token and writes within ten minutes, DynamoDB performs it only once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

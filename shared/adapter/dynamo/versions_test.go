@@ -28,8 +28,7 @@ import (
 // keepVersion names a version whose items are stored as a fixture (see CONTRIBUTING.md).
 var keepVersion = flag.String("keep-version", "", "keep the items that this version writes")
 
-// itemsFolder contains the items that each version wrote, grouped by table, as DynamoDB returns
-// them.
+// itemsFolder contains the items that each version wrote, grouped by table, as DynamoDB returns them.
 var itemsFolder = filepath.Join("testdata", "versions")
 
 var (
@@ -115,8 +114,7 @@ var itemsFile = file.File{
 	Lifetime: time.Hour,
 }
 
-// Jobs that were running when workers and functions were replaced continue, in old and new
-// processes alike.
+// Jobs that were running when workers and functions were replaced continue, in old and new processes alike.
 func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
 	if err != nil || len(names) == 0 {

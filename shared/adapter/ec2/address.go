@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// addressTime is the timeout of Find. AWS associates a public address at about the time the
-	// containers start.
+	// addressTime is the timeout of Find. AWS associates a public address at about the time the containers start.
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
@@ -52,8 +51,7 @@ type TaskAddress struct {
 	client   aws.HTTPClient
 }
 
-// NewTaskAddress takes the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for request
-// signatures.
+// NewTaskAddress takes the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for request signatures.
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -65,8 +63,7 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the task's IPv4 address, and its IPv6 addresses if it has any. It waits up to a
-// minute.
+// Find returns the task's IPv4 address, and its IPv6 addresses if it has any. It waits up to a minute.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
 	defer cancel()

@@ -23,8 +23,7 @@ import (
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 
-// described returns EC2's response. Each interface has a hardware address, a private address and
-// extra XML.
+// described returns EC2's response. Each interface has a hardware address, a private address and extra XML.
 func described(interfaces ...[3]string) string {
 	var items strings.Builder
 	for _, one := range interfaces {

@@ -42,8 +42,7 @@ func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	return int(found.Services[0].DesiredCount), int(found.Services[0].RunningCount), nil
 }
 
-// SetDesired sets the number of tasks. ECS does not stop a task that protects itself
-// ([TaskProtection]).
+// SetDesired sets the number of tasks. ECS does not stop a task that protects itself ([TaskProtection]).
 func (s *Service) SetDesired(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -20,10 +20,9 @@ const (
 	longestAnswer = 64 << 10 // in bytes
 )
 
-// TaskProtection keeps scale-in and deployments from stopping its task while the task is busy. The
-// task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. Protection does
-// not work for a task outside a service, nor if the task's instance stops, for example because of a
-// spot interruption.
+// TaskProtection keeps scale-in and deployments from stopping its task while the task is busy. The task's role
+// needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. Protection does not work for a task
+// outside a service, nor if the task's instance stops, for example because of a spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client

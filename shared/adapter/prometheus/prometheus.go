@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// Metrics takes label values only from the catalog and the routes, so that callers cannot add
-// series.
+// Metrics takes label values only from the catalog and the routes, so that callers cannot add series.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec

@@ -15,8 +15,7 @@ type State struct {
 	// Jobs may omit combinations of lane and status that have no jobs.
 	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting
-	// for a session.
+	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting for a session.
 	Sessions int
 	Waiting  int
 }
@@ -53,8 +52,7 @@ func (s *state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// If the records cannot be read, Collect makes the scrape fail, because old numbers would hide the
-// failure.
+// If the records cannot be read, Collect makes the scrape fail, because old numbers would hide the failure.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()

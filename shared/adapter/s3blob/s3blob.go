@@ -4,23 +4,20 @@
 //
 // # Bucket requirements
 //
-// The role that uses a [Store] needs s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and, if it
-// deletes, s3:DeleteObject on the objects (a prefix is enough), and s3:ListBucket on the bucket.
-// Without s3:ListBucket, S3 returns 403 for an object that does not exist, and a missing blob would
-// look like a failure. A role that signs uploads needs s3:PutObject, because a signature permits
-// only what its signer may do.
+// The role that uses a [Store] needs s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and, if it deletes,
+// s3:DeleteObject on the objects (a prefix is enough), and s3:ListBucket on the bucket. Without s3:ListBucket, S3
+// returns 403 for an object that does not exist, and a missing blob would look like a failure. A role that signs
+// uploads needs s3:PutObject, because a signature permits only what its signer may do.
 //
-// Encryption must be the bucket's default (SSE-S3). With other keys an entity tag is not an MD5,
-// and [Store.Arrival] must read all bytes of an upload to compute it. A lifecycle rule must abort
-// incomplete multipart uploads after one day: a process that is killed during an upload leaves
-// parts, which cost money and appear in no list. For uploads from browsers the bucket's CORS rules
-// must allow PUT with the headers that [Store.Sign] requires.
+// Encryption must be the bucket's default (SSE-S3). With other keys an entity tag is not an MD5, and [Store.Arrival]
+// must read all bytes of an upload to compute it. A lifecycle rule must abort incomplete multipart uploads after one
+// day: a process that is killed during an upload leaves parts, which cost money and appear in no list. For uploads
+// from browsers the bucket's CORS rules must allow PUT with the headers that [Store.Sign] requires.
 //
 // # Costs
 //
-// One request stores a blob of up to 8 MiB. A larger blob takes one request per 8 MiB and two more,
-// so 5 GB take 600. While one part is read, two are sent, so a Put needs at most 24 MiB of memory:
-// a function with 128 MB is enough.
+// One request stores a blob of up to 8 MiB. A larger blob takes one request per 8 MiB and two more, so 5 GB take 600.
+// While one part is read, two are sent, so a Put needs at most 24 MiB of memory: a function with 128 MB is enough.
 //
 // Each part has a CRC-32, so S3 rejects bytes that changed in transit. This package does not use
 // the SDK's transfer manager, because it wraps the reader's error, and aborts an upload with the
@@ -47,8 +44,7 @@ import (
 const (
 	// S3 may copy gigabytes, or assemble them from parts, before it responds.
 	longestWait = 40 * time.Second
-	// callTime is the timeout for a request with its retries. Sending a part takes 35 s at 2
-	// Mbit/s.
+	// callTime is the timeout for a request with its retries. Sending a part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
 	// Copying 5 GB takes about a minute.
 	copyTime = 5 * time.Minute

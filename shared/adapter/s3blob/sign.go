@@ -48,8 +48,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is not an MD5", f.ID, f.MD5)
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
-		// The SDK does not have the bytes, so it cannot compute a checksum. Content-MD5 covers
-		// them.
+		// The SDK does not have the bytes, so it cannot compute a checksum. Content-MD5 covers them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
@@ -70,8 +69,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival returns the size and MD5 of an uploaded blob. It reads the bytes only if the entity tag
-// is not their MD5.
+// Arrival returns the size and MD5 of an uploaded blob. It reads the bytes only if the entity tag is not their MD5.
 //
 // Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {

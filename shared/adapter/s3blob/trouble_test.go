@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// A blob that Put acknowledged is complete, and a blob that Put rejected does not exist, not even
-// partially.
+// A blob that Put acknowledged is complete, and a blob that Put rejected does not exist, not even partially.
 func TestBlobsAreCompleteThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)

@@ -1,5 +1,4 @@
-// Package secrets reads secrets from AWS Secrets Manager. A role needs
-// secretsmanager:GetSecretValue on each secret.
+// Package secrets reads secrets from AWS Secrets Manager. A role needs secretsmanager:GetSecretValue on each secret.
 package secrets
 
 import (

@@ -53,8 +53,7 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	return over
 }
 
-// A file takes at least one disk block. A batch's result files were already admitted with the
-// batch.
+// A file takes at least one disk block. A batch's result files were already admitted with the batch.
 func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	if f.Purpose == batch.OutputPurpose {
 		return db.checkFree()

@@ -160,8 +160,7 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// remaining returns the amount that remains. If that is less than needed, it first ends expired
-// allocations.
+// remaining returns the amount that remains. If that is less than needed, it first ends expired allocations.
 func (b *Budgets) remaining(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {

@@ -90,8 +90,7 @@ func (k *IdempotencyKeys) Resource(
 	return resource, storeError("look up an idempotency key", err)
 }
 
-// Abandon marks every unsettled claim as abandoned. Call it at startup, when none of the claims'
-// requests is running.
+// Abandon marks every unsettled claim as abandoned. Call it at startup, when none of the claims' requests is running.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
 	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))

@@ -25,8 +25,7 @@ const (
 
 	highestJob = "job_~" // sorts after every id
 
-	// searchWalk is the maximum number of requests that one List reads for a search, because no
-	// index supports it.
+	// searchWalk is the maximum number of requests that one List reads for a search, because no index supports it.
 	searchWalk = 500
 
 	// pageBytes and searchBytes limit the bytes of requests that one List reads, because other

@@ -35,8 +35,7 @@ const (
 		(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?3)`
 
-	// The limit of runsOfLane is well above recentRuns, because one account may have completed most
-	// of the jobs.
+	// The limit of runsOfLane is well above recentRuns, because one account may have completed most of the jobs.
 	runsOfLane = `select model, account, completed_at, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
 )
@@ -172,8 +171,7 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end ends a job. It also settles the job's budget holds, deletes its message and schedules its
-// webhook.
+// end ends a job. It also settles the job's budget holds, deletes its message and schedules its webhook.
 func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {

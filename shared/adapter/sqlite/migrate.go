@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// baseline is the schema version of release 0.1.0, the oldest release whose files this program can
-// open.
+// baseline is the schema version of release 0.1.0, the oldest release whose files this program can open.
 const baseline = 29
 
 // migrations are numbered from baseline without gaps. Never edit a released migration.
@@ -90,8 +89,7 @@ func checkVersion(version, newest int) error {
 	return nil
 }
 
-// writeSchema does not count the transaction, because migrations may create the table that counts
-// writes.
+// writeSchema does not count the transaction, because migrations may create the table that counts writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {

@@ -17,10 +17,9 @@ const pollInterval = time.Second
 
 // Queue implements worker.Queue with one queue per lane and account.
 //
-// Receive serves the account with the fewest leased messages. Among equals, it serves the account
-// that was served longest ago. Within an account, the oldest job comes first. If
-// Options.AccountLeases or more of a lane's jobs are leased, it serves only accounts that have no
-// lease on that lane.
+// Receive serves the account with the fewest leased messages. Among equals, it serves the account that was served
+// longest ago. Within an account, the oldest job comes first. If Options.AccountLeases or more of a lane's jobs
+// are leased, it serves only accounts that have no lease on that lane.
 //
 // Jobs that were leased during a crash run one at a time, because one of them may have caused it.
 type Queue struct{ db *DB }
@@ -73,8 +72,7 @@ const (
 	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve (see Queue), given the lane, the time and
-	// Options.AccountLeases.
+	// nextQueue selects the queue to serve (see Queue), given the lane, the time and Options.AccountLeases.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2

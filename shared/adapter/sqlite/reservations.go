@@ -69,8 +69,7 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll releases all reservations except the reservations of batches with blobs and of jobs'
-// results.
+// ReleaseAll releases all reservations except the reservations of batches with blobs and of jobs' results.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch+
@@ -79,8 +78,7 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// RecountStorage recounts every account's storage. It is for a database that was only partly
-// restored.
+// RecountStorage recounts every account's storage. It is for a database that was only partly restored.
 func (s *Files) RecountStorage(ctx context.Context) error {
 	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {

@@ -107,8 +107,7 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case nonce != "" && j.Nonce != nonce:
 			return job.ErrNotOwn
 		}
-		// Keep the nonce that ended the job, so that a run does not mistake an end by the reaper
-		// for its own.
+		// Keep the nonce that ended the job, so that a run does not mistake an end by the reaper for its own.
 		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, nonce, now, &failure
 		return s.db.end(ctx, tx, j)
 	})

@@ -1,11 +1,10 @@
 // Package sqlite stores the records of one machine in one SQLite file. When a call returns nil, its
 // write is on disk, except for sessions.
 //
-// Writes run one after another on one connection. Their transactions take the write lock at once,
-// so that no transaction fails halfway because of a lock. Reads have their own connections and
-// never wait for a writer. Accounts take turns on the connections for lists. Other processes may
-// open the file at the same time. A write waits for them for up to busyTimeout, and then fails with
-// fault.Unavailable.
+// Writes run one after another on one connection. Their transactions take the write lock at once, so that no
+// transaction fails halfway because of a lock. Reads have their own connections and never wait for a writer.
+// Accounts take turns on the connections for lists. Other processes may open the file at the same time. A write
+// waits for them for up to busyTimeout, and then fails with fault.Unavailable.
 //
 // A write on a full disk fails with fault.StorageFull and changes nothing.
 package sqlite
@@ -40,20 +39,17 @@ const (
 
 type Options struct {
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. If it is nil, the clock is
-	// always trusted.
+	// Settled reports whether the clock can be trusted for expiry. If it is nil, the clock is always trusted.
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
 	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets
 	// no other. 0 means no limit.
 	AccountLeases int
-	// Free returns how many more bytes of records calls may create. If it is nil, there is no
-	// limit.
+	// Free returns how many more bytes of records calls may create. If it is nil, there is no limit.
 	Free func() (int64, error)
-	// Committed is called after each durable transaction of this process, before its call returns,
-	// with the database's number of durable transactions. It may be nil, and it must not call the
-	// database.
+	// Committed is called after each durable transaction of this process, before its call returns, with the
+	// database's number of durable transactions. It may be nil, and it must not call the database.
 	Committed func(writes int64)
 }
 
@@ -114,8 +110,7 @@ func connect(path string, options Options) (*DB, error) {
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file contains prompts, so only its owner may read it. SQLite gives its other files the
-	// same mode.
+	// The file contains prompts, so only its owner may read it. SQLite gives its other files the same mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)

@@ -16,8 +16,7 @@ func (db *DB) Usage() *Usage { return &Usage{db} }
 const (
 	// recordAge is how long a repeated Add is recognized.
 	recordAge = 15 * time.Minute
-	// A call deletes up to sweptRecords more old records than it adds, so that their number falls
-	// after a burst.
+	// A call deletes up to sweptRecords more old records than it adds, so that their number falls after a burst.
 	sweptRecords = 100
 
 	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"

@@ -15,9 +15,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Complete writes the result to the record before it reports to the execution, which then has
-// nothing left to write. If the worker dies in between, the execution times out and finds that the
-// job has ended.
+// Complete writes the result to the record before it reports to the execution, which then has nothing left to
+// write. If the worker dies in between, the execution times out and finds that the job has ended.
 //
 // For a failure, the execution writes the record. Fail reads the record before it uses the token,
 // because the token works only once: a run that has lost the job must not use it. If the token has
@@ -117,8 +116,7 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own returns the job if it has ended or if the nonce belongs to its current run. An empty nonce
-// matches any run.
+// own returns the job if it has ended or if the nonce belongs to its current run. An empty nonce matches any run.
 //
 // Errors: fault.NotFound if the job has no record, after dropping the message; fault.Conflict if
 // another run owns the job.
@@ -142,8 +140,7 @@ func (d *delivery) settleEnded(ctx context.Context) error {
 	return job.ErrEnded
 }
 
-// settle deletes the message. If it cannot, the message is received again when its lease ends, and
-// deleted then.
+// settle deletes the message. If it cannot, the message is received again when its lease ends, and deleted then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
 		d.queue.Logger.Warn("cannot delete a message", "job", d.Job, "error", err)

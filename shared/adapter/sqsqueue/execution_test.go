@@ -61,8 +61,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A conflict means that a report was accepted but its response was lost. Its effect is
-			// checked below.
+			// A conflict means that a report was accepted but its response was lost. Its effect is checked below.
 			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err)
 			}

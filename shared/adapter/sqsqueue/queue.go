@@ -1,6 +1,5 @@
-// Package sqsqueue delivers jobs to workers from SQS queues, one per lane. A message's visibility
-// timeout is its lease. Each message contains a task token. With it, the worker reports the outcome
-// to the job's execution.
+// Package sqsqueue delivers jobs to workers from SQS queues, one per lane. A message's visibility timeout is its
+// lease. Each message contains a task token. With it, the worker reports the outcome to the job's execution.
 //
 // The queues are standard queues with the account as message group. They may deliver a message
 // twice. In that case the current run in the record decides which worker has the job.

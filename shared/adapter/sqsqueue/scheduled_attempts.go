@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is SQS's limit. A message for an attempt that is due later is received early and
-// sent again.
+// longestDelay is SQS's limit. A message for an attempt that is due later is received early and sent again.
 const longestDelay = 15 * time.Minute
 
 type ScheduledAttempts struct {

@@ -42,9 +42,8 @@ func newClient(config aws.Config) *sfn.Client {
 	})
 }
 
-// Dispatch starts the execution of a job. Its name and input depend only on the job's record, so
-// Step Functions recognizes a repeated start. If the execution already exists or has ended,
-// Dispatch succeeds.
+// Dispatch starts the execution of a job. Its name and input depend only on the job's record, so Step Functions
+// recognizes a repeated start. If the execution already exists or has ended, Dispatch succeeds.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {

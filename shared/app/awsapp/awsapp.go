@@ -43,8 +43,7 @@ type Parts struct {
 	broken error
 }
 
-// NewFunction is New for a Lambda function. It fails outside Lambda. Handler reports invalid
-// settings.
+// NewFunction is New for a Lambda function. It fails outside Lambda. Handler reports invalid settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -126,9 +125,8 @@ func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	})
 }
 
-// AcceptJobs lets the program accept and cancel jobs. Each new job wakes the workers.
-// CUTROOM_WORKERS is the number of jobs per lane that run concurrently. cursors is needed only to
-// list jobs.
+// AcceptJobs lets the program accept and cancel jobs. Each new job wakes the workers. CUTROOM_WORKERS is the
+// number of jobs per lane that run concurrently. cursors is needed only to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	budgets, manager := p.budgetManager()

@@ -24,8 +24,7 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RejectCold makes the program reject image edits while no worker is running. A rejected edit
-// starts a worker.
+// RejectCold makes the program reject image edits while no worker is running. A rejected edit starts a worker.
 func (p *Parts) RejectCold() { p.Config.Warm = p.warmUp().warm }
 
 type workers interface {

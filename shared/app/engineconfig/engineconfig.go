@@ -34,10 +34,9 @@ type Choice struct {
 	ComfyUI bool
 }
 
-// Parse parses CUTROOM_ENGINE. The value is "preview" or "", comma-separated URLs of engine
-// servers, "openai:" with the URL of a server that has the OpenAI interface and optionally a second
-// URL for images, or "comfyui:" with comma-separated URLs of ComfyUI servers. Parse does not check
-// the URLs.
+// Parse parses CUTROOM_ENGINE. The value is "preview" or "", comma-separated URLs of engine servers, "openai:"
+// with the URL of a server that has the OpenAI interface and optionally a second URL for images, or "comfyui:"
+// with comma-separated URLs of ComfyUI servers. Parse does not check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
 		return Choice{Name: Preview}

@@ -13,8 +13,7 @@ import (
 
 const inspectEvery = 5 * time.Second
 
-// Inspect logs everything that the models need but the servers lack. It waits until unreachable
-// servers respond.
+// Inspect logs everything that the models need but the servers lack. It waits until unreachable servers respond.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {

@@ -46,8 +46,7 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 	return &liveServers{servers, preview}, nil
 }
 
-// liveServers uses the engine servers for the models that they support, otherwise the preview
-// engine.
+// liveServers uses the engine servers for the models that they support, otherwise the preview engine.
 type liveServers struct{ servers, preview engine.LiveEngine }
 
 func (l *liveServers) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

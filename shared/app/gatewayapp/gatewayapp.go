@@ -39,8 +39,7 @@ type Parts struct {
 
 // New fails outside a function. The environment records errors in settings.
 func New() (*Parts, error) {
-	// net/http logs unexpected responses, which may contain a completion. Nothing else uses this
-	// logger.
+	// net/http logs unexpected responses, which may contain a completion. Nothing else uses this logger.
 	log.SetOutput(io.Discard)
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -64,8 +63,7 @@ func New() (*Parts, error) {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// detect returns a file's type, as sniff.Any does. It is a parameter so that only some functions
-// link sniff.
+// detect returns a file's type, as sniff.Any does. It is a parameter so that only some functions link sniff.
 func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, known bool)) *file.Service {
 	config := filesOf(p.fileRecords(), bucket)
 	config.Signed, config.Detect = bucket, detect

@@ -101,8 +101,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW, which lists additional host names and address
-// blocks.
+// WebhookTargets parses CUTROOM_WEBHOOK_ALLOW, which lists additional host names and address blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)
 	if err != nil {

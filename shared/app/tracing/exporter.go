@@ -10,12 +10,10 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// X-Ray can search only the attributes listed here (see "OpenTelemetry concepts" in X-Ray's
-// developer guide).
+// X-Ray can search only the attributes listed here (see "OpenTelemetry concepts" in X-Ray's developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
-// exporter adds the annotations that functions use, so that one search finds spans of functions and
-// containers.
+// exporter adds the annotations that functions use, so that one search finds spans of functions and containers.
 type exporter struct {
 	sdk.SpanExporter
 	client *http.Client

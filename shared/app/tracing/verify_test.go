@@ -19,8 +19,7 @@ type credentialsOf struct{ secret, token string }
 var authorization = regexp.MustCompile(
 	`^AWS4-HMAC-SHA256 Credential=(\w+)/(\d{8})/([\w-]+)/(\w+)/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$`)
 
-// verify recomputes a request's AWS signature without the signer's code, and returns the access key
-// id.
+// verify recomputes a request's AWS signature without the signer's code, and returns the access key id.
 func verify(r *http.Request, region, service string, secrets map[string]credentialsOf) (string, error) {
 	parts := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if parts == nil {

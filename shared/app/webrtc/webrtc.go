@@ -46,8 +46,7 @@ type Transport struct {
 
 // Open returns nil if the transport is off, or if Auto cannot open it.
 //
-// It fails if the port is in use, the codec is missing, or an address is invalid. Errors name the
-// setting.
+// It fails if the port is in use, the codec is missing, or an address is invalid. Errors name the setting.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	if c.Addr == "" || c.Addr == Off {
 		return nil, c.check()

@@ -2,8 +2,7 @@ package access
 
 import "net/http"
 
-// Statuses are the expected response statuses of a route, by credential. Any other credential gets
-// 401.
+// Statuses are the expected response statuses of a route, by credential. Any other credential gets 401.
 type Statuses struct {
 	// These are credentials of the account. The last two are tokens used outside their scope.
 	Key, AdminKey, Token, AdminToken, TokenForOtherModels, TokenForOtherOrigin int

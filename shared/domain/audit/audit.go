@@ -53,8 +53,7 @@ type Entry struct {
 	Before, After json.RawMessage
 }
 
-// New returns the entry for a change. before is nil for a new object, and after is nil for a
-// deleted object.
+// New returns the entry for a change. before is nil for a new object, and after is nil for a deleted object.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}

@@ -1,7 +1,6 @@
-// Package batch defines batches: thousands of inference calls that an account uploads as one file.
-// The service makes the calls within a day, giving precedence to live calls
-// (docs/contract/batches.md). The package imports neither HTTP nor a database, and makes no calls
-// itself.
+// Package batch defines batches: thousands of inference calls that an account uploads as one file. The service
+// makes the calls within a day, giving precedence to live calls (docs/contract/batches.md). The package imports
+// neither HTTP nor a database, and makes no calls itself.
 package batch
 
 import (
@@ -11,8 +10,7 @@ import (
 )
 
 const (
-	// MaxLines is the maximum number of calls in a batch. MaxInput is the maximum size of the input
-	// file in bytes.
+	// MaxLines is the maximum number of calls in a batch. MaxInput is the maximum size of the input file in bytes.
 	MaxLines = 50_000
 	MaxInput = 200_000_000
 	// Window is the time within which the calls of a batch must be made.
@@ -34,8 +32,7 @@ const (
 
 type Status string
 
-// The statuses of a batch (docs/contract/batches.md#status). Failed, Completed, Expired and
-// Cancelled are final.
+// The statuses of a batch (docs/contract/batches.md#status). Failed, Completed, Expired and Cancelled are final.
 const (
 	Validating Status = "validating"
 	Failed     Status = "failed"

@@ -27,7 +27,6 @@ type Claims interface {
 	// Claim gives the batch to a holder until the given time. The holder's name must be unique.
 	// Claim returns false if another holder has the batch.
 	Claim(ctx context.Context, id, holder string, now, until time.Time) (bool, error)
-	// Release ends a claim and sets when to resume work. It does nothing if another holder has the
-	// batch.
+	// Release ends a claim and sets when to resume work. It does nothing if another holder has the batch.
 	Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error
 }

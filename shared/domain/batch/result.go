@@ -6,9 +6,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// CheckResult checks whether the caller may read a batch's result file. If the caller may use only
-// certain models, it rejects results of another key's batch, because that batch may have used any
-// model.
+// CheckResult checks whether the caller may read a batch's result file. If the caller may use only certain
+// models, it rejects results of another key's batch, because that batch may have used any model.
 //
 // Errors: fault.Forbidden.
 func CheckResult(who credential.Principal, f file.File) error {

@@ -34,8 +34,7 @@ type Config struct {
 	// Batch ids have the same format as file ids.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch. Without it, they would find the batch
-	// later.
+	// Wake notifies the runners of a new or cancelled batch. Without it, they would find the batch later.
 	Wake func(ctx context.Context, b Batch)
 }
 
@@ -55,9 +54,8 @@ type Request struct {
 // a write that is interrupted may or may not have created the batch.
 const createTime = 30 * time.Second
 
-// Create creates a batch from one of the account's files. The batch has its own copy of the file,
-// so the file may be deleted. The copy counts toward the account's storage until the batch has
-// ended.
+// Create creates a batch from one of the account's files. The batch has its own copy of the file, so the file may
+// be deleted. The copy counts toward the account's storage until the batch has ended.
 //
 // Errors: fault.NotFound if the file does not exist; fault.Invalid if the purpose, size or metadata
 // is invalid; fault.Limited if the account has MaxOpen batches or too little storage for the copy.

@@ -11,17 +11,15 @@ import (
 // lifecycle rule has deleted the batch's blobs.
 const blobsKept = 4 * 24 * time.Hour
 
-// Storage counts a batch's input and results toward its account's storage. Each batch has one
-// reservation, with the batch's id, from before its first blob is written until its last one is
-// deleted.
+// Storage counts a batch's input and results toward its account's storage. Each batch has one reservation, with
+// the batch's id, from before its first blob is written until its last one is deleted.
 type Storage struct {
 	Reservations file.Reservations
 	Now          func() time.Time
 }
 
-// Hold raises a batch's reservation to the given number of bytes. held is the reservation last
-// known to the caller. Hold returns the new reservation. A reservation never shrinks. A limit of 0
-// means no limit.
+// Hold raises a batch's reservation to the given number of bytes. held is the reservation last known to the
+// caller. Hold returns the new reservation. A reservation never shrinks. A limit of 0 means no limit.
 //
 // Errors: fault.Limited if the account would store more than limit bytes.
 func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit int64) (file.Reservation, error) {

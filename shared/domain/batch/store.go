@@ -9,19 +9,16 @@ import (
 
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch. It keeps at most kept of the account's cleared batches and
-	// deletes the oldest. most limits the account's open batches. For most and kept, 0 means no
-	// limit.
+	// Create records a new batch. It keeps at most kept of the account's cleared batches and deletes the oldest.
+	// most limits the account's open batches. For most and kept, 0 means no limit.
 	//
 	// Errors: fault.Limited if the account already has most open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, account, id string) (Batch, error)
-	// List returns the account's batches, newest first, starting after the given id unless it is
-	// empty.
+	// List returns the account's batches, newest first, starting after the given id unless it is empty.
 	List(ctx context.Context, account, after string, limit int) ([]Batch, error)
-	// Change replaces a batch's record, except for Answered and Failed, and increments the
-	// revision.
+	// Change replaces a batch's record, except for Answered and Failed, and increments the revision.
 	//
 	// Errors: fault.Conflict if the stored status is not from or the stored revision is not
 	// b.Revision; fault.NotFound.
@@ -32,9 +29,8 @@ type Store interface {
 type Progress interface {
 	// Open returns the batches of all accounts that have not ended, oldest first.
 	Open(ctx context.Context) ([]Batch, error)
-	// Save stores chunks of a batch, with their lines, the batch's updated counts and the usage, in
-	// one commit. Each usage record has a globally unique id. Chunks that are already stored are
-	// ignored, and so is their usage.
+	// Save stores chunks of a batch, with their lines, the batch's updated counts and the usage, in one commit. Each
+	// usage record has a globally unique id. Chunks that are already stored are ignored, and so is their usage.
 	//
 	// Errors: fault.Conflict if another process has stored a different blob under a chunk's number,
 	// or the batch has ended; fault.NotFound.

@@ -48,8 +48,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes a batch's blobs and releases their storage. If it is interrupted by a crash, all
-// steps are repeated.
+// clear deletes a batch's blobs and releases their storage. If it is interrupted by a crash, all steps are repeated.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
 		return err

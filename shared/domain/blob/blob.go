@@ -132,9 +132,8 @@ func (b ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadFull reads from r until the buffer is full. It stops when the context ends. At the end of r
-// it returns the number of bytes read and io.EOF. After any other error, the buffer's content is
-// undefined.
+// ReadFull reads from r until the buffer is full. It stops when the context ends. At the end of r it returns the
+// number of bytes read and io.EOF. After any other error, the buffer's content is undefined.
 func ReadFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

@@ -17,8 +17,7 @@ type facts struct {
 	WarnHost string `json:"warn_host,omitempty"`
 }
 
-// Entry returns the audit entry for a change. before is nil for a new budget, and after is nil for
-// a deleted budget.
+// Entry returns the audit entry for a change. before is nil for a new budget, and after is nil for a deleted budget.
 func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
 	action, id := audit.BudgetSet, ID{}
 	var states [2]any

@@ -1,9 +1,8 @@
 // Package budget limits the usage of accounts and keys per day or month (docs/contract/budgets.md).
 // It imports neither HTTP nor a database. [Store] declares the methods that it needs.
 //
-// A budget has a counter for each of its windows. A counter is a single number, Used: the sum of
-// settled and reserved amounts. No write raises it above the limit, so concurrent calls cannot
-// exceed the limit.
+// A budget has a counter for each of its windows. A counter is a single number, Used: the sum of settled and
+// reserved amounts. No write raises it above the limit, so concurrent calls cannot exceed the limit.
 //
 // There are two ways to take from a counter. A job takes a [Hold] in the transaction that accepts
 // the job, and settles it in the transaction that ends the job. A process that serves many short
@@ -39,8 +38,7 @@ const MaxLimit = 1e18
 // ID identifies a budget. An account has at most one budget per ID.
 type ID struct {
 	Account string `json:"account"`
-	// Key is the id of a permanent key. Usage by its client tokens is included. Empty means the
-	// entire account.
+	// Key is the id of a permanent key. Usage by its client tokens is included. Empty means the entire account.
 	Key    string `json:"key,omitempty"`
 	Period Period `json:"period"`
 	Unit   Unit   `json:"unit"`
@@ -50,8 +48,7 @@ type ID struct {
 type Budget struct {
 	ID
 	Limit int64
-	// WarnURL receives warnings in the same way as a job's webhook. Empty means that no warnings
-	// are sent.
+	// WarnURL receives warnings in the same way as a job's webhook. Empty means that no warnings are sent.
 	WarnURL string
 }
 
@@ -89,16 +86,14 @@ type Claim struct {
 	Limit, Amount int64
 }
 
-// Hold is an amount that one job has taken from a counter. It is kept in the job's record until the
-// job ends. A store may count it on a separate counter. In that case Counter.Window is a
-// store-specific name.
+// Hold is an amount that one job has taken from a counter. It is kept in the job's record until the job ends. A
+// store may count it on a separate counter. In that case Counter.Window is a store-specific name.
 type Hold struct {
 	Counter
 	Amount int64 `json:"amount"`
 }
 
-// Settlement ends a hold. Used, limited to the amount of the hold, stays on the counter. The rest
-// is returned.
+// Settlement ends a hold. Used, limited to the amount of the hold, stays on the counter. The rest is returned.
 type Settlement struct {
 	Hold
 	Used int64
@@ -114,8 +109,7 @@ func Settle(holds []Hold, used Amounts) []Settlement {
 	return settled
 }
 
-// Claims returns the claims on the budgets that apply to a key, except for budgets whose unit the
-// call does not use.
+// Claims returns the claims on the budgets that apply to a key, except for budgets whose unit the call does not use.
 func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim {
 	var claims []Claim
 	for _, b := range budgets {
@@ -126,8 +120,7 @@ func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim
 	return claims
 }
 
-// UsedUp returns the error for a call that would exceed a budget
-// (docs/contract/budgets.md#over-a-budget).
+// UsedUp returns the error for a call that would exceed a budget (docs/contract/budgets.md#over-a-budget).
 func UsedUp(c Counter, now time.Time) *fault.Error {
 	scope := "account"
 	if c.Key != "" {

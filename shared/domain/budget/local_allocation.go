@@ -15,8 +15,7 @@ const (
 	portion = 32
 	// ahead is the number of calls that an allocation covers in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a rejection is cached, so that callers over a budget do not all query
-	// the store.
+	// refusedFor is how long a rejection is cached, so that callers over a budget do not all query the store.
 	refusedFor = 500 * time.Millisecond
 )
 
@@ -36,17 +35,14 @@ type localAllocation struct {
 	// renewed is when the last successful store call started.
 	renewed time.Duration
 	busy    chan struct{} // closed when the running store call ends
-	// drawn is the amount drawn since the last tick. growth is the spare amount taken by the last
-	// Take.
+	// drawn is the amount drawn since the last tick. growth is the spare amount taken by the last Take.
 	drawn, growth int64
-	// remaining is the amount left on the counter at the last store call. Calls are rejected until
-	// refusedUntil.
+	// remaining is the amount left on the counter at the last store call. Calls are rejected until refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
 	// warned is the highest percentage for which a warning has been recorded.
 	warned int
-	// started means that the store may know the allocation. closed means that calls may no longer
-	// draw from it.
+	// started means that the store may know the allocation. closed means that calls may no longer draw from it.
 	started, closed bool
 }
 
@@ -136,9 +132,8 @@ func (s *localAllocation) finish(began time.Duration, err error) {
 	}
 }
 
-// reported returns the allocation as it must be reported to the store. In a process that is never
-// frozen, the entire allocation counts as in flight, because a killed process does not report its
-// calls. The lock must be held.
+// reported returns the allocation as it must be reported to the store. In a process that is never frozen, the entire
+// allocation counts as in flight, because a killed process does not report its calls. The lock must be held.
 func (s *localAllocation) reported() Allocation {
 	l := s.stored
 	l.Flight = MaxLimit
@@ -148,9 +143,8 @@ func (s *localAllocation) reported() Allocation {
 	return l
 }
 
-// fill takes from the store the amount that a call lacks, and reserves it. If nothing is missing,
-// it only renews the allocation. The caller must have called begin. refused reports that too little
-// remains.
+// fill takes from the store the amount that a call lacks, and reserves it. If nothing is missing, it only renews
+// the allocation. The caller must have called begin. refused reports that too little remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	report, began := s.reported(), s.manager.config.Machine.Now()

@@ -19,8 +19,7 @@ const (
 	// tickEvery is how often allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime limits how long Run spends returning allocations at shutdown. Run retries every
-	// retryEvery.
+	// drainTime limits how long Run spends returning allocations at shutdown. Run retries every retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
@@ -31,9 +30,8 @@ type ManagerConfig struct {
 	Machine interface{ Now() time.Duration }
 	Now     func() time.Time
 	NewID   func() string
-	// MayFreeze is true if the process may be frozen or killed between two calls, as functions can
-	// be. In that case each call reports its usage when it ends, and unused amounts are returned
-	// when the allocation expires.
+	// MayFreeze is true if the process may be frozen or killed between two calls, as functions can be. In that
+	// case each call reports its usage when it ends, and unused amounts are returned when the allocation expires.
 	MayFreeze bool
 	// Warn is called once across all processes when a counter reaches WarnAt percent, and once when
 	// it reaches 100 percent. It must not block. It may be nil.
@@ -75,9 +73,8 @@ func NewManager(c ManagerConfig) *Manager {
 	return &Manager{config: c, lookUps: map[caller]*lookUp{}, allocations: map[Counter]*localAllocation{}}
 }
 
-// Find returns the budgets that apply to a key's calls, or nil if no budget applies. It reads the
-// store at most twice per minute. If a read fails, Find uses the last result for up to ten minutes.
-// The caller must not modify the slice.
+// Find returns the budgets that apply to a key's calls, or nil if no budget applies. It reads the store at most twice
+// per minute. If a read fails, Find uses the last result for up to ten minutes. The caller must not modify the slice.
 func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
 	m.mu.RLock()
@@ -274,8 +271,7 @@ type reservedAmount struct {
 	amount  int64
 }
 
-// Change replaces the reserved amounts, in the original windows. After an error, nothing is
-// reserved.
+// Change replaces the reserved amounts, in the original windows. After an error, nothing is reserved.
 //
 // Errors: fault.Exhausted.
 func (r *Reservation) Change(ctx context.Context, most Amounts) error {
@@ -317,8 +313,7 @@ func (p *reservedAmount) change(ctx context.Context, m *Manager, amount int64) e
 	return nil
 }
 
-// Settle must be called exactly once. Usage beyond the reservation is counted as far as the budget
-// permits.
+// Settle must be called exactly once. Usage beyond the reservation is counted as far as the budget permits.
 func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. It uses the clock of a synctest bubble, which
-// starts at midnight.
+// world is a store and the processes that share it. It uses the clock of a synctest bubble, which starts at midnight.
 type world struct {
 	*testing.T
 	*memory

@@ -12,8 +12,7 @@ import (
 
 const WarnAt = 80
 
-// Warning reports that usage of a budget reached a percentage in a window
-// (docs/contract/budgets.md#warnings).
+// Warning reports that usage of a budget reached a percentage in a window (docs/contract/budgets.md#warnings).
 type Warning struct {
 	State
 	Percent int       // WarnAt or 100
@@ -25,8 +24,7 @@ const (
 	warningDigits = 32
 )
 
-// EventID returns the same id in all processes, because each counter has one warning per
-// percentage.
+// EventID returns the same id in all processes, because each counter has one warning per percentage.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),
@@ -57,17 +55,15 @@ type Noted struct {
 }
 
 type Warnings interface {
-	// Warn records the warning that is due for a counter according to Warnable, unless the same or
-	// a higher percentage has already been recorded. If the budget has a WarnURL, the same commit
-	// stores the warning and makes its first delivery due. Counters of deleted budgets have no
-	// warnings.
+	// Warn records the warning that is due for a counter according to Warnable, unless the same or a higher
+	// percentage has already been recorded. If the budget has a WarnURL, the same commit stores the warning and
+	// makes its first delivery due. Counters of deleted budgets have no warnings.
 	Warn(ctx context.Context, c Counter, missed int64, at time.Time) (Noted, error)
 	// Errors: fault.NotFound.
 	Warning(ctx context.Context, id string) (Warning, error)
 }
 
-// Warn records due warnings for the counters of a job's claims. refused means that a counter had
-// too little left.
+// Warn records due warnings for the counters of a job's claims. refused means that a counter had too little left.
 func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	for _, c := range claims {
 		missed := int64(0)

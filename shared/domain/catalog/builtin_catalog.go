@@ -305,7 +305,7 @@ func builtin(family string) catalogFile {
 				FPS:         25,
 				Description: "Restyle a video.",
 				Title:       "Restyle a video",
-				Examples:    []string{"film noir", "anime", "pop art", "oil painting"},
+				Examples:    []string{"film noir", "anime", "comic book", "oil painting"},
 			},
 			{
 				ID:       family + "-2.5",
@@ -405,7 +405,7 @@ func builtin(family string) catalogFile {
 				},
 				Description: "Edit an image.",
 				Title:       "Edit an image",
-				Examples:    []string{"pencil sketch", "a watercolor painting", "pop art", "golden hour"},
+				Examples:    []string{"pencil sketch", "a watercolor painting", "comic book", "golden hour"},
 			},
 		},
 		Inference: []inferenceEntry{

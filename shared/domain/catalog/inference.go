@@ -36,8 +36,7 @@ func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }
 
-// overChat lists the routes that the gateway translates to chat calls if the upstreams do not
-// support them.
+// overChat lists the routes that the gateway translates to chat calls if the upstreams do not support them.
 var overChat = []Route{Responses, Messages, CountTokens}
 
 // ReasoningEffort says where a model's upstreams expect the field reasoning_effort.
@@ -50,9 +49,8 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
-// ReasoningField names the field of an assistant's message from which the upstreams read earlier
-// reasoning. If it is empty, chats are forwarded unchanged, and translated requests have both
-// fields.
+// ReasoningField names the field of an assistant's message from which the upstreams read earlier reasoning. If it
+// is empty, chats are forwarded unchanged, and translated requests have both fields.
 type ReasoningField string
 
 const (
@@ -86,8 +84,7 @@ type Inference struct {
 	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion
 	// tokens. It is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
-	// DefaultMaxTokens is the limit to send if the caller sets no limit. 0 means that no limit is
-	// sent.
+	// DefaultMaxTokens is the limit to send if the caller sets no limit. 0 means that no limit is sent.
 	DefaultMaxTokens int
 	// MaxTokensField is the upstream's name for the field that limits tokens.
 	MaxTokensField string
@@ -95,8 +92,7 @@ type Inference struct {
 	Reasoning      ReasoningField
 	// TemplateKwargs is true if the upstreams accept chat_template_kwargs.
 	TemplateKwargs bool
-	// StreamOptions is true if the upstreams accept stream_options, which requests the usage at the
-	// end of a stream.
+	// StreamOptions is true if the upstreams accept stream_options, which requests the usage at the end of a stream.
 	StreamOptions bool
 	// MaxChoices limits n and best_of. MaxPrompts limits the prompts in one text completion.
 	MaxChoices, MaxPrompts int
@@ -109,8 +105,7 @@ type Inference struct {
 	// Price is nil if the operator set no price.
 	Price    *TokenPrice
 	Timeouts Timeouts
-	// Affinity sends calls that begin with the same text to the same upstream, which has the text
-	// in its cache.
+	// Affinity sends calls that begin with the same text to the same upstream, which has the text in its cache.
 	Affinity bool
 	// Fallbacks lists the ids of rows to try, in this order, if all upstreams are down or full, or
 	// the prompt is too long.
@@ -129,8 +124,7 @@ func (m *Inference) Serves(route Route) bool {
 // Speaks reports whether the upstreams support the route natively.
 func (m *Inference) Speaks(route Route) bool { return slices.Contains(m.Routes, route) }
 
-// Capabilities returns the native routes, followed by the routes translated to chat. CountTokens is
-// part of Messages.
+// Capabilities returns the native routes, followed by the routes translated to chat. CountTokens is part of Messages.
 func (m *Inference) Capabilities() []Route {
 	all := slices.DeleteFunc(slices.Clone(m.Routes), func(r Route) bool { return r == CountTokens })
 	for _, route := range overChat {
@@ -144,8 +138,7 @@ func (m *Inference) Capabilities() []Route {
 // Takes reports whether a row accepts the given field, which is not one of the common fields.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
-// Queue limits how many calls may wait for an upstream, and for how long. The zero value disables
-// waiting.
+// Queue limits how many calls may wait for an upstream, and for how long. The zero value disables waiting.
 type Queue struct {
 	Calls int
 	Wait  time.Duration
@@ -161,8 +154,7 @@ type Discovery string
 
 const (
 	Fixed Discovery = ""
-	// ByAddress means one server per DNS address of the host. ByService means one server per SRV
-	// record.
+	// ByAddress means one server per DNS address of the host. ByService means one server per SRV record.
 	ByAddress Discovery = "dns"
 	ByService Discovery = "srv"
 )

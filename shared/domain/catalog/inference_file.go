@@ -109,8 +109,7 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	return nil
 }
 
-// fallbacks checks a row's fallbacks. Two rows may name each other, because fallbacks of a fallback
-// are not used.
+// fallbacks checks a row's fallbacks. Two rows may name each other, because fallbacks of a fallback are not used.
 func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 	if m.Placeholder && len(m.Fallbacks) > 0 {
 		return "", errors.New("a placeholder must not have fallbacks")
@@ -183,8 +182,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	return m, nil
 }
 
-// check validates values that need no conversion. Here and below, field is the YAML key of the
-// invalid value.
+// check validates values that need no conversion. Here and below, field is the YAML key of the invalid value.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {

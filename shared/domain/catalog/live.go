@@ -58,8 +58,7 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 // Reload replaces the catalog if the file has changed since the last read. If the file is invalid,
 // it keeps the catalog, and returns an error only the first time.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// Compare the content, because an editor or a mounted volume may leave the modification time
-	// and size unchanged.
+	// Compare the content, because an editor or a mounted volume may leave the modification time and size unchanged.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {
 		known := file.unreadable

@@ -53,8 +53,7 @@ type Model struct {
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is the price per second, in millionths of the currency. It is 0 if there is no
-	// price.
+	// SessionPrice is the price per second, in millionths of the currency. It is 0 if there is no price.
 	SessionPrice int64
 	Workflow     *Workflow
 }
@@ -193,13 +192,11 @@ const (
 	WebhookField = "webhook_url"
 )
 
-// Form lists the fields of a request. Errors are reported in the order of the fields
-// (docs/contract/media.md#forms).
+// Form lists the fields of a request. Errors are reported in the order of the fields (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field
-	// URLEncoded forms are documented as application/x-www-form-urlencoded. Multipart is accepted
-	// too.
+	// URLEncoded forms are documented as application/x-www-form-urlencoded. Multipart is accepted too.
 	URLEncoded bool
 	// ExactlyOne lists fields. A request must contain exactly one of them.
 	ExactlyOne []string

@@ -84,15 +84,13 @@ type TokenPrice struct {
 	Batch int64
 }
 
-// Tokens holds the token counts of one call. Prompt includes Cached, and Completion includes
-// Reasoning.
+// Tokens holds the token counts of one call. Prompt includes Cached, and Completion includes Reasoning.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
 // maxCallCost caps the cost of one call at a million units of the currency.
 const maxCallCost = 1e15
 
-// Of returns the cost of a call in billionths of the currency, rounded up and capped at
-// maxCallCost.
+// Of returns the cost of a call in billionths of the currency, rounded up and capped at maxCallCost.
 func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	cached, reasoning := min(used.Cached, used.Prompt), min(used.Reasoning, used.Completion)
 	var high, low uint64 // a 128-bit number of trillionths

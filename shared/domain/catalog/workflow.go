@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Workflow lists the node inputs in a ComfyUI workflow that receive an edit's values
-// (docs/comfyui.md#the-catalog).
+// Workflow lists the node inputs in a ComfyUI workflow that receive an edit's values (docs/comfyui.md#the-catalog).
 type Workflow struct {
 	// File is the path of a workflow in API format.
 	File string

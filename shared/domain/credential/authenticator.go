@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// CacheAge limits how long a revoked key keeps working. It also limits how long a new key may
-	// fail if it was used before it was created. Both limits require a store whose reads see all
-	// earlier writes.
+	// CacheAge limits how long a revoked key keeps working. It also limits how long a new key may fail if it was
+	// used before it was created. Both limits require a store whose reads see all earlier writes.
 	CacheAge = 5 * time.Second
 	// cacheSize limits the memory that callers with made-up keys can consume.
 	cacheSize = 10_000
@@ -68,8 +67,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// isGuess reports whether an invalid secret may have been guessed. An expired secret was not
-// guessed.
+// isGuess reports whether an invalid secret may have been guessed. An expired secret was not guessed.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -97,8 +95,7 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
-// Recheck checks a caller's key again during a long operation. A client token may have expired in
-// the meantime.
+// Recheck checks a caller's key again during a long operation. A client token may have expired in the meantime.
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {

@@ -1,10 +1,9 @@
 // Package credential holds the keys and tiers of accounts, and authenticates callers.
 //
-// A permanent key is "ck_" followed by 8 to 128 characters of [A-Za-z0-9_-]
-// (docs/contract/auth.md#keys). It is shown only once, when it is created, and only its SHA-256 is
-// stored. A key belongs to an account, which is an organization: all keys of an account see the
-// same jobs and files and share the limits of its tier. A client token is issued for a permanent
-// key. It is short-lived and has a narrower scope.
+// A permanent key is "ck_" followed by 8 to 128 characters of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is
+// shown only once, when it is created, and only its SHA-256 is stored. A key belongs to an account, which is an
+// organization: all keys of an account see the same jobs and files and share the limits of its tier. A client
+// token is issued for a permanent key. It is short-lived and has a narrower scope.
 package credential
 
 import (
@@ -57,13 +56,11 @@ type Store interface {
 	//
 	// Errors: fault.NotFound.
 	FindKey(ctx context.Context, hash Hash) (Key, error)
-	// ListKeys returns the keys of an account, oldest first. An empty account means the keys of all
-	// accounts.
+	// ListKeys returns the keys of an account, oldest first. An empty account means the keys of all accounts.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key as revoked, adds the audit entry, and returns the key. A key that was
-	// already revoked stays unchanged, and no entry is added. The actor is another key of the
-	// account, or the operator. The same write checks that the acting key works, so if two keys
-	// revoke each other, only one is revoked.
+	// RevokeKey marks the key as revoked, adds the audit entry, and returns the key. A key that was already
+	// revoked stays unchanged, and no entry is added. The actor is another key of the account, or the operator.
+	// The same write checks that the acting key works, so if two keys revoke each other, only one is revoked.
 	//
 	// Errors: fault.NotFound if the account has no such key; fault.Unauthorized if the acting key
 	// is revoked, unknown or expired.
@@ -82,8 +79,7 @@ type Principal struct {
 
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns the client token's scope. The limits of the token's key also apply (see
-// AllowsModel).
+// Scope returns the client token's scope. The limits of the token's key also apply (see AllowsModel).
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}

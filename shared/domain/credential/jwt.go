@@ -18,14 +18,12 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing
-// else. The JWT is another format of the same token: its "jti" is the hash that identifies the
-// record. Scope, expiry and the validity of the permanent key depend only on the record. The claims
-// repeat these values for clients that read them.
+// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing else. The JWT is
+// another format of the same token: its "jti" is the hash that identifies the record. Scope, expiry and the validity
+// of the permanent key depend only on the record. The claims repeat these values for clients that read them.
 //
-// Each JWT is signed with a new key pair. The private key is discarded after signing, and the
-// record keeps the public key. Verification therefore needs no secret, and someone who can read the
-// records cannot forge a token.
+// Each JWT is signed with a new key pair. The private key is discarded after signing, and the record keeps the
+// public key. Verification therefore needs no secret, and someone who can read the records cannot forge a token.
 const (
 	jwtIssuer = "cutroom"
 	// maxJWT is in bytes. A token with the largest scope is smaller.

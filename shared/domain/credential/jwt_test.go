@@ -274,9 +274,8 @@ func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// An invalid secret takes at most one read of the records, and none if it is soon tried again.
-// While a caller has too many delayed failures, short secrets, which could be guesses, are not
-// looked up.
+// An invalid secret takes at most one read of the records, and none if it is soon tried again. While a caller has
+// too many delayed failures, short secrets, which could be guesses, are not looked up.
 func TestInvalidSecretsTakeFewReads(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)

@@ -112,9 +112,8 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 
 // Revoke revokes a key. Revoking a revoked key has no effect.
 //
-// Errors: fault.NotFound; fault.Forbidden if the key outlives by or has more permissions;
-// fault.Unauthorized if by has been revoked; fault.Conflict if the key is the same as by, so that
-// an account cannot lose its last admin key.
+// Errors: fault.NotFound; fault.Forbidden if the key outlives by or has more permissions; fault.Unauthorized if by
+// has been revoked; fault.Conflict if the key is the same as by, so that an account cannot lose its last admin key.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// RouteGroup is a group of routes. A key may be limited to some groups
-// (docs/contract/auth.md#limits-of-a-key).
+// RouteGroup is a group of routes. A key may be limited to some groups (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
 const (
@@ -30,11 +29,9 @@ func RouteGroups() []RouteGroup {
 
 const MaxKeyModels = 20
 
-// Limits restricts what a permanent key and its client tokens may do. The zero value allows
-// everything.
+// Limits restricts what a permanent key and its client tokens may do. The zero value allows everything.
 type Limits struct {
-	// Models lists model ids or aliases. Empty allows all. Aliases are resolved when the key is
-	// used.
+	// Models lists model ids or aliases. Empty allows all. Aliases are resolved when the key is used.
 	Models []string `json:"models,omitempty"`
 	// Routes lists groups of routes. Empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`
@@ -83,8 +80,7 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages rejects another key of the account if it outlives the admin key or has more
-// permissions.
+// CheckManages rejects another key of the account if it outlives the admin key or has more permissions.
 //
 // Errors: fault.Forbidden.
 func (k Key) CheckManages(other Key) error {
@@ -95,16 +91,14 @@ func (k Key) CheckManages(other Key) error {
 	return nil
 }
 
-// exceeds reports whether allowed permits anything that others does not. An empty list permits
-// everything.
+// exceeds reports whether allowed permits anything that others does not. An empty list permits everything.
 func exceeds[T comparable](allowed, others []T) bool {
 	return len(others) > 0 &&
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
-// inherit fills empty fields from the creating key, so that the new key cannot outlive it or have
-// more permissions. It compares model names as strings, because an alias may later refer to another
-// model.
+// inherit fills empty fields from the creating key, so that the new key cannot outlive it or have more
+// permissions. It compares model names as strings, because an alias may later refer to another model.
 //
 // Errors: fault.Forbidden if the request exceeds the creating key.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {

@@ -28,8 +28,7 @@ type Tier struct {
 	RealtimeSessions int `yaml:"realtime_sessions"`
 	// RealtimeSessionsPerKey limits the sessions of a key and its client tokens at one instance.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeQueue limits the clients that wait for a realtime session. 0 means the maximum queue
-	// length.
+	// RealtimeQueue limits the clients that wait for a realtime session. 0 means the maximum queue length.
 	RealtimeQueue int `yaml:"realtime_line" json:"RealtimeLine"`
 	// EventStreamsPerKey includes the key's client tokens. It defaults to half of EventStreams.
 	EventStreams               int `yaml:"event_streams"`
@@ -57,8 +56,7 @@ func (t *Tier) UnmarshalYAML(read func(any) error) error {
 
 type Tiers map[string]Tier
 
-// DefaultTiers returns the tiers in tiers.yaml. They are compiled in, because functions need them
-// at each startup.
+// DefaultTiers returns the tiers in tiers.yaml. They are compiled in, because functions need them at each startup.
 func DefaultTiers() Tiers {
 	return Tiers{
 		DefaultTier: {

@@ -56,9 +56,8 @@ type Issued struct {
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token, which works immediately. The token must survive a process
-	// crash. It may be lost in a power failure, because its holder can get another one within a
-	// second.
+	// CreateToken stores a new token, which works immediately. The token must survive a process crash. It may be
+	// lost in a power failure, because its holder can get another one within a second.
 	CreateToken(ctx context.Context, token Token) error
 	// FindToken returns the token with its current key. The token may have expired.
 	//
@@ -120,8 +119,7 @@ var originForm = sync.OnceValue(func() *regexp.Regexp {
 
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
-// CanonicalOrigin returns an origin as browsers send it, in lower case and without the scheme's
-// default port.
+// CanonicalOrigin returns an origin as browsers send it, in lower case and without the scheme's default port.
 func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {

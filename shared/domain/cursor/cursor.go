@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Codec encodes and decodes the cursors of one list. A cursor contains a seal and the id after
-// which the page starts.
+// Codec encodes and decodes the cursors of one list. A cursor contains a seal and the id after which the page starts.
 type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)

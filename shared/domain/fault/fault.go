@@ -42,8 +42,7 @@ const (
 	Timeout      Code = "timeout"
 )
 
-// Error is a fault. Callers see its message, so it must not contain a path, a key or the text of an
-// internal error.
+// Error is a fault. Callers see its message, so it must not contain a path, a key or the text of an internal error.
 type Error struct {
 	Code       Code
 	Message    string

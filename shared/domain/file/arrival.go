@@ -23,9 +23,8 @@ type SignedBlobs interface {
 // notifications to these blobs.
 const SignedSuffix = ".signed"
 
-// Received finalizes the pending file whose bytes have arrived in the blob. If the file is no
-// longer pending, or the account has too little storage, it deletes the bytes. Calling it again
-// succeeds.
+// Received finalizes the pending file whose bytes have arrived in the blob. If the file is no longer pending, or
+// the account has too little storage, it deletes the bytes. Calling it again succeeds.
 //
 // Errors: fault.NotFound if the bytes are wrong; fault.Limited if the account's storage is full.
 func (s *Service) Received(ctx context.Context, blob string) error {
@@ -78,8 +77,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's
-		// own bytes.
+		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's own bytes.
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}

@@ -29,9 +29,8 @@ type File struct {
 	ExpiresAt time.Time // zero for a persistent file
 	// Lifetime is the time from the arrival of the bytes until expiry, or 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes have yet to arrive at a signed URL, before UploadUntil. Until
-	// they arrive, only that upload can use the file. (The JSON names are stored in idempotency
-	// records.)
+	// Pending means that the bytes have yet to arrive at a signed URL, before UploadUntil. Until they arrive,
+	// only that upload can use the file. (The JSON names are stored in idempotency records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
@@ -46,8 +45,7 @@ type PendingUpload struct {
 	Bytes int64
 	// Limit is the storage limit that Finalize enforces. 0 means no limit.
 	Limit int64
-	// Most is the maximum number of pending files, which Create enforces. It is not stored. 0 means
-	// no limit.
+	// Most is the maximum number of pending files, which Create enforces. It is not stored. 0 means no limit.
 	Most int
 }
 
@@ -75,15 +73,13 @@ const MaxReference = len("file_") + 64 // in bytes
 type Store interface {
 	// Create records a stored or pending file and removes its reservation.
 	//
-	// Errors: fault.Limited if the account would then store more than limit bytes, including its
-	// pending files and reservations. A limit of 0 means no limit. The limit is exact under
-	// concurrency. Files that have expired at the new file's CreatedAt do not count, even if they
-	// have not been swept. ErrTooManyPending, which is also fault.Limited, if the account would
-	// have more than Upload.Most pending files.
+	// Errors: fault.Limited if the account would then store more than limit bytes, including its pending files
+	// and reservations. A limit of 0 means no limit. The limit is exact under concurrency. Files that have
+	// expired at the new file's CreatedAt do not count, even if they have not been swept. ErrTooManyPending,
+	// which is also fault.Limited, if the account would have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
-	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or
-	// is pending.
+	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or is pending.
 	Get(ctx context.Context, account, id string, now time.Time) (File, error)
 
 	// List returns at most limit of an account's files, newest first. It starts after the id after,
@@ -108,9 +104,8 @@ type Store interface {
 	// Errors: fault.NotFound.
 	PendingUpload(ctx context.Context, id string) (File, error)
 
-	// Finalize turns a pending file into a stored file with the same id, and with the MIME type and
-	// expiry of f. The file then counts with its full size, and its reservation is removed.
-	// Finalizing a file again changes nothing.
+	// Finalize turns a pending file into a stored file with the same id, and with the MIME type and expiry of f. The
+	// file then counts with its full size, and its reservation is removed. Finalizing a file again changes nothing.
 	//
 	// Errors: fault.NotFound if the file is not pending; fault.Limited if the account would then
 	// store more than the file's Upload.Limit. Files that have expired at now do not count.
@@ -123,9 +118,8 @@ type Store interface {
 }
 
 type Reservations interface {
-	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to
-	// least bytes. It renews r until r.Until and returns it with its new size. A reservation never
-	// shrinks.
+	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to least bytes. It
+	// renews r until r.Until and returns it with its new size. A reservation never shrinks.
 	//
 	// Errors: fault.Limited if the account would store more than limit bytes even with least. In
 	// that case r is unchanged. Files that have expired at now do not count.
@@ -153,9 +147,8 @@ var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its li
 
 // Retention has the store methods that the sweeper on one machine needs.
 type Retention interface {
-	// Ended returns at most limit files of all accounts that have expired, or that were still
-	// pending at UploadUntil. A pending file that Ended has returned can no longer be finalized,
-	// because its bytes are about to be deleted.
+	// Ended returns at most limit files of all accounts that have expired, or that were still pending at UploadUntil.
+	// A pending file that Ended has returned can no longer be finalized, because its bytes are about to be deleted.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	Forget(ctx context.Context, id string) error
 	// ReleaseAll releases the reservations of all uploads. It is called at startup. Reservations of

@@ -11,13 +11,11 @@ import (
 const (
 	// The characters of idDigits are in ASCII order.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	// The time digits hold nanoseconds until after the year 2200, and the random digits hold 95
-	// bits.
+	// The time digits hold nanoseconds until after the year 2200, and the random digits hold 95 bits.
 	timeDigits, randomDigits = 11, 16
 )
 
-// IDs generates file ids that sort by creation time. The time always increases from one id to the
-// next.
+// IDs generates file ids that sort by creation time. The time always increases from one id to the next.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader

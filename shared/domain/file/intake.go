@@ -16,15 +16,13 @@ import (
 
 const (
 	DefaultUploads = 256
-	// An upload reserves in advance a quarter of the bytes that have arrived, but at least
-	// leastStep and at most mostStep bytes. Large uploads thus need few writes, and small uploads
-	// reserve little.
+	// An upload reserves in advance a quarter of the bytes that have arrived, but at least leastStep and at most
+	// mostStep bytes. Large uploads thus need few writes, and small uploads reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
 	// leastRead is the minimum size of a read in bytes, except for the last one.
 	leastRead = 16 << 10
-	// unwritten is the maximum number of an upload's bytes that have arrived but may not be on the
-	// disk yet.
+	// unwritten is the maximum number of an upload's bytes that have arrived but may not be on the disk yet.
 	unwritten = 2 << 20
 	// releaseTime limits the time for releasing a reservation. The request's context cannot be
 	// used, because it may have ended.
@@ -35,8 +33,7 @@ const (
 // the free disk space. A nil Intake admits everything.
 type Intake struct {
 	Reservations Reservations
-	// Free returns how many bytes uploads may use on the disk. It is nil if uploads are stored
-	// elsewhere.
+	// Free returns how many bytes uploads may use on the disk. It is nil if uploads are stored elsewhere.
 	Free func() (int64, error)
 	// Most limits concurrent uploads. 0 means DefaultUploads.
 	Most  int
@@ -50,14 +47,12 @@ type Intake struct {
 	// uploading contains the ids of pending files with an upload in progress. If one file is
 	// uploaded several times at once, only the first upload may use its storage.
 	uploading map[string]bool
-	// granted is the number of bytes granted to uploads that may not have reduced the free space
-	// yet.
+	// granted is the number of bytes granted to uploads that may not have reduced the free space yet.
 	granted int64
 }
 
 type Allowance struct {
-	// Uploads limits the account's concurrent uploads, and Bytes its stored bytes. 0 means no
-	// limit.
+	// Uploads limits the account's concurrent uploads, and Bytes its stored bytes. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
@@ -103,8 +98,7 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	return nil, refused
 }
 
-// freePlace frees a slot of the account with the most uploads, if that account has at least two
-// more than this one.
+// freePlace frees a slot of the account with the most uploads, if that account has at least two more than this one.
 func (i *Intake) freePlace(account string, now time.Time) bool {
 	var most []*Upload
 	for _, uploads := range i.byAccount {
@@ -154,8 +148,7 @@ func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	}
 }
 
-// Upload is an upload in progress. It may be used by only one goroutine. A nil Upload has no
-// limits.
+// Upload is an upload in progress. It may be used by only one goroutine. A nil Upload has no limits.
 type Upload struct {
 	intake *Intake
 	limit  int64
@@ -193,8 +186,7 @@ type intakeReader struct {
 	source io.Reader
 }
 
-// Read waits until it has several kilobytes, because each reservation in an almost full account is
-// a transaction.
+// Read waits until it has several kilobytes, because each reservation in an almost full account is a transaction.
 func (r *intakeReader) Read(p []byte) (n int, err error) {
 	for least := min(len(p), leastRead); n < least && err == nil && !r.upload.displaced.Load(); {
 		var more int

@@ -11,9 +11,8 @@ const (
 	unnamed = "upload"
 )
 
-// CleanName returns a file name without path or control characters
-// (docs/contract/media.md#file-reference). Both slashes and backslashes separate path elements,
-// because browsers on any system may send a path.
+// CleanName returns a file name without path or control characters (docs/contract/media.md#file-reference). Both
+// slashes and backslashes separate path elements, because browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {

@@ -49,8 +49,7 @@ type Config struct {
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself. Otherwise it is
-	// nil.
+	// Signed is the blob store if it receives the bytes of pending files itself. Otherwise it is nil.
 	Signed SignedBlobs
 	// Detect returns a file's type from its first media.SniffLen bytes. known reports whether these
 	// bytes identify the type. Detect is required if Signed is set.
@@ -67,8 +66,7 @@ func NewService(c Config) *Service { return &Service{c} }
 
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// ErrNotFound is also returned for a file that has expired, is pending, or belongs to another
-// account.
+// ErrNotFound is also returned for a file that has expired, is pending, or belongs to another account.
 var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
 // NewBlob returns a name for an upload's bytes, before the file has an id.
@@ -181,8 +179,7 @@ func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.Sign
 
 // PendingUpload returns a pending file that can receive an upload now.
 //
-// Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or
-// has expired.
+// Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or has expired.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -210,8 +207,7 @@ func (s *Service) takesBytes(f File) error {
 
 // Extend must be called when the first bytes arrive, and then every RenewEvery.
 //
-// Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is
-// no longer pending.
+// Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is no longer pending.
 func (s *Service) Extend(ctx context.Context, f File) error {
 	if s.config.Extender == nil {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Sweeper deletes expired files and overdue pending files on one machine. In AWS, the table's TTL
-// and stream do this.
+// Sweeper deletes expired files and overdue pending files on one machine. In AWS, the table's TTL and stream do this.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {

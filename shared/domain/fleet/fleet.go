@@ -17,11 +17,9 @@ import (
 
 type Rules struct {
 	Min, Max int
-	// Backlog is the number of jobs per worker, including running jobs, above which another worker
-	// starts.
+	// Backlog is the number of jobs per worker, including running jobs, above which another worker starts.
 	Backlog int
-	// Idle is how long surplus workers are kept, and how long a worker without a job is kept after
-	// a wake.
+	// Idle is how long surplus workers are kept, and how long a worker without a job is kept after a wake.
 	Idle time.Duration
 }
 
@@ -107,9 +105,8 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	return seen
 }
 
-// learnAtOnce limits how much one start can raise the expected start time. A start that takes
-// longer was probably waiting for hardware. If the fleet has really become slower, repeated starts
-// raise the time further.
+// learnAtOnce limits how much one start can raise the expected start time. A start that takes longer was probably
+// waiting for hardware. If the fleet has really become slower, repeated starts raise the time further.
 const learnAtOnce = 4 * time.Minute
 
 // learn updates the expected start time, which rises fast and falls slowly.
@@ -121,8 +118,7 @@ func learn(known, took time.Duration) time.Duration {
 // seenEvery limits the age of the recorded state while workers run.
 const seenEvery = 5 * time.Minute
 
-// worthRecording reports whether the state must be written. Nothing is written while no workers run
-// or are wanted.
+// worthRecording reports whether the state must be written. Nothing is written while no workers run or are wanted.
 func worthRecording(seen, last job.Fleet) bool {
 	someone := seen.Running > 0 || seen.Wanted > 0
 	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
@@ -188,8 +184,7 @@ func (f *Fleet) jobs(ctx context.Context) (jobs int, err error) {
 	return jobs, nil
 }
 
-// Check sets the desired number of workers. If it cannot read the current state, it changes
-// nothing.
+// Check sets the desired number of workers. If it cannot read the current state, it changes nothing.
 func (f *Fleet) Check(ctx context.Context) (Change, error) {
 	var (
 		change Change

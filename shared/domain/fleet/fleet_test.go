@@ -70,8 +70,7 @@ func TestInvalidRulesAreRejected(t *testing.T) {
 	}
 }
 
-// backend stands in for the store, the queues and the ECS service. Each call can fail or run a
-// hook.
+// backend stands in for the store, the queues and the ECS service. Each call can fail or run a hook.
 type backend struct {
 	state   fleet.State
 	jobs    int

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// cloud simulates a fleet's environment second by second, with the delays that AWS documents: queue
-// lengths are up to a minute old, schedules start up to a minute late, containers take minutes to
-// start, and events can be lost.
+// cloud simulates a fleet's environment second by second, with the delays that AWS documents: queue lengths are up to
+// a minute old, schedules start up to a minute late, containers take minutes to start, and events can be lost.
 type cloud struct {
 	*backend
 	t      *testing.T

@@ -74,8 +74,7 @@ func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error)
 }
 
 const (
-	// RiseEvery is the interval between checks after the number was raised. They are needed because
-	// queue counts lag.
+	// RiseEvery is the interval between checks after the number was raised. They are needed because queue counts lag.
 	RiseEvery = 15 * time.Second
 	// MostRises limits the number of these checks, so that they end before the next regular check.
 	MostRises = 3

@@ -1,9 +1,8 @@
 // Package idempotency lets a client repeat a request whose response was lost, without creating
 // anything twice. A request with a key that was used before gets the response to the first request.
 //
-// A request claims its key right before it creates a resource, and records the resource's id in the
-// claim. It settles the claim afterwards. If the request crashes in between, the id shows whether
-// the resource was created.
+// A request claims its key right before it creates a resource, and records the resource's id in the claim. It
+// settles the claim afterwards. If the request crashes in between, the id shows whether the resource was created.
 package idempotency
 
 import (
@@ -20,9 +19,8 @@ const (
 	MaxKey = 255 // in bytes
 	// MakeTime limits how long after a claim the resource may be created. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age of an unsettled claim after which its request can no longer create
-	// anything. It allows for clock differences and store calls that take effect after their
-	// timeout.
+	// Abandoned is the age of an unsettled claim after which its request can no longer create anything. It allows
+	// for clock differences and store calls that take effect after their timeout.
 	Abandoned = 2 * MakeTime
 	// maxWait limits how long a request waits for another request with the same key. The checks
 	// become less frequent, because most requests end quickly.
@@ -44,21 +42,18 @@ type Claim struct {
 
 type Record struct {
 	Fingerprint, Resource string
-	// Settled means that the resource was created. In that case Response is the stored response, if
-	// any.
+	// Settled means that the resource was created. In that case Response is the stored response, if any.
 	Settled   bool
 	Response  []byte
 	ClaimedAt time.Time
 }
 
 type Store interface {
-	// Claim records the claim unless the key has a record younger than Age. It also replaces an
-	// unsettled record of the resource instead, which may be empty. It returns the key's record
-	// after that. If the record names the claim's own resource, the claim won. Claim is exact under
-	// concurrency.
+	// Claim records the claim unless the key has a record younger than Age. It also replaces an unsettled record
+	// of the resource instead, which may be empty. It returns the key's record after that. If the record names
+	// the claim's own resource, the claim won. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle records that the claim's resource was created, unless the claim has been replaced or
-	// settled.
+	// Settle records that the claim's resource was created, unless the claim has been replaced or settled.
 	Settle(ctx context.Context, c Claim, response []byte) error
 	// Withdraw removes an unsettled claim that has not been replaced.
 	Withdraw(ctx context.Context, c Claim) error
@@ -76,9 +71,8 @@ type Service struct {
 	Now   func() time.Time
 }
 
-// Begin claims the key. For the first request it returns nil, and the caller must call Settle or
-// Withdraw. For a repeated request it returns the record of the first one, and may wait some
-// seconds for it.
+// Begin claims the key. For the first request it returns nil, and the caller must call Settle or Withdraw. For a
+// repeated request it returns the record of the first one, and may wait some seconds for it.
 //
 // Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
 // another request with the key is still in progress.

@@ -21,31 +21,27 @@ type Backlog struct {
 	Fleet  Fleet
 }
 
-// Fleet is the state of workers that start and stop with the load. The zero value means that all
-// workers are running.
+// Fleet is the state of workers that start and stop with the load. The zero value means that all workers are running.
 type Fleet struct {
 	SeenAt time.Time // when the last check ran
 	// Running, Wanted and Most are numbers of workers.
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers have been lost since.
 	WantedSince time.Time
-	// ShortSince is the time since which Running has been below Wanted and no worker has started,
-	// or zero.
+	// ShortSince is the time since which Running has been below Wanted and no worker has started, or zero.
 	ShortSince time.Time
 	StartTime  time.Duration // as observed, or 0
 }
 
 const (
-	// firstRunTime is assumed until a job has completed. It is deliberately long: a client can
-	// retry a rejected job, but a job that is accepted and cannot finish in time costs it ten
-	// minutes.
+	// firstRunTime is assumed until a job has completed. It is deliberately long: a client can retry a rejected
+	// job, but a job that is accepted and cannot finish in time costs it ten minutes.
 	firstRunTime = 10 * time.Second
 	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long after completing a job an account is expected to send another job. In
-	// the simulation of scarce workers, a value of ten minutes made one percent more jobs miss
-	// their deadline. Without any limit, a client could keep absent accounts in the count by
-	// sending failing jobs.
+	// OthersFor is how long after completing a job an account is expected to send another job. In the simulation
+	// of scarce workers, a value of ten minutes made one percent more jobs miss their deadline. Without any
+	// limit, a client could keep absent accounts in the count by sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction is the fraction of a backlog that one account may fill while no other account
 	// has queued jobs. The remaining quarter is for accounts with fewer jobs.
@@ -54,8 +50,7 @@ const (
 	// firstStartTime is assumed until a start has been observed. A container takes a minute to
 	// start, and a machine with a GPU takes several.
 	firstStartTime = 5 * time.Minute
-	// A worker is considered missing startMargin after its expected start, but no sooner than after
-	// minStartWait.
+	// A worker is considered missing startMargin after its expected start, but no sooner than after minStartWait.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
 	// seenFor is how long the workers' state remains valid after a check. A state with no wanted
 	// workers remains valid until the next wake.
@@ -83,14 +78,12 @@ func (f Fleet) Starts() time.Duration {
 	return f.StartTime
 }
 
-// Stuck reports whether wanted workers have been missing for so long that they are no longer
-// expected.
+// Stuck reports whether wanted workers have been missing for so long that they are no longer expected.
 func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns how many of a lane's jobs can run now, and how many more can run after the time
-// start.
+// expect returns how many of a lane's jobs can run now, and how many more can run after the time start.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -141,10 +134,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is like Admit, but for a caller that waits at most wait for the job to end. A wait
-// of 0 is unlimited. Other accounts' jobs count only if their turn is earlier. The job's turn must
-// be due within three quarters of the wait, because the jobs before it may be slower than the mean.
-// The job must also end within the wait.
+// AdmitWaiting is like Admit, but for a caller that waits at most wait for the job to end. A wait of 0 is unlimited.
+// Other accounts' jobs count only if their turn is earlier. The job's turn must be due within three quarters of the
+// wait, because the jobs before it may be slower than the mean. The job must also end within the wait.
 //
 // Errors: as for Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {

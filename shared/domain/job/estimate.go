@@ -45,8 +45,7 @@ type Estimate struct {
 	EditKind
 	// Points lists at least one edit, in order of length. The length of an image is 0.
 	Points []EstimatePoint `json:"points"`
-	// Slack is the factor by which an estimate may exceed the available time, because estimates are
-	// inexact.
+	// Slack is the factor by which an estimate may exceed the available time, because estimates are inexact.
 	Slack float64 `json:"slack"`
 }
 
@@ -80,8 +79,7 @@ func (e Estimate) Validate() error {
 	return nil
 }
 
-// Takes interpolates the run time between points. Outside their range, it extrapolates from the
-// nearest two.
+// Takes interpolates the run time between points. Outside their range, it extrapolates from the nearest two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {

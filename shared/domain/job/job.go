@@ -90,22 +90,19 @@ type Request struct {
 	// Options maps form fields to strings, bools and int64s. The seed is in Job.Seed.
 	Options map[string]any   `json:"options,omitempty"`
 	Inputs  map[string]Input `json:"inputs,omitempty"`
-	// Price is the model's price for the requested size when the job was accepted, or nil. Length
-	// is the expected length of the result, or 0. Clip is the input's length by its header, if the
-	// result's length differs.
+	// Price is the model's price for the requested size when the job was accepted, or nil. Length is the expected
+	// length of the result, or 0. Clip is the input's length by its header, if the result's length differs.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
 	Clip   time.Duration       `json:"clip,omitempty"`
 	// Planned is nil if the size could not be read from the input's header.
 	Planned *catalog.Plan `json:"planned,omitempty"`
-	// Spread is true if the job has no inputs and its blob names begin with random digits (see
-	// Config.SpreadBlobs).
+	// Spread is true if the job has no inputs and its blob names begin with random digits (see Config.SpreadBlobs).
 	Spread bool `json:"spread,omitempty"`
 }
 
-// Cost returns the job's cost at its accepted price, in billionths of the currency. Until the
-// result exists, it uses the expected length. It never exceeds a reserved cost. A failed job has no
-// cost, and an unchanged result costs 0.
+// Cost returns the job's cost at its accepted price, in billionths of the currency. Until the result exists, it uses
+// the expected length. It never exceeds a reserved cost. A failed job has no cost, and an unchanged result costs 0.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -126,9 +123,8 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 	return billionths, price.Currency, known
 }
 
-// Changed reports whether the result differs from the input in anything but size and frame rate.
-// known is false if there is no result or no input, or if the engine did not report which part of
-// the prompt it followed.
+// Changed reports whether the result differs from the input in anything but size and frame rate. known is false
+// if there is no result or no input, or if the engine did not report which part of the prompt it followed.
 func (j Job) Changed() (changed, known bool) {
 	if j.Result == nil || j.Request.Inputs[catalog.DataField].Blob == "" {
 		return false, false
@@ -151,8 +147,7 @@ type Result struct {
 	MIME   string `json:"mime"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // in hex; used as the entity tag
-	// Width and Height are in pixels. Duration is the length of a video. All three are 0 in old
-	// results.
+	// Width and Height are in pixels. Duration is the length of a video. All three are 0 in old results.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
@@ -186,8 +181,7 @@ type Job struct {
 	Webhook string // a URL, or empty
 	// Trace is the W3C traceparent of the job's submission, or empty.
 	Trace string
-	// Estimate is the engine's estimate when the job was accepted, in whole milliseconds, or 0 if
-	// unknown.
+	// Estimate is the engine's estimate when the job was accepted, in whole milliseconds, or 0 if unknown.
 	Estimate time.Duration
 
 	// Holds lists the amounts reserved in budgets. They are settled when the job ends.
@@ -196,8 +190,7 @@ type Job struct {
 	Status Status
 	// Progress is from 0 to 1 and never falls.
 	Progress float64
-	// Runs counts the runs that have started, except for released runs and forgiven crashes (see
-	// FreeCrashes).
+	// Runs counts the runs that have started, except for released runs and forgiven crashes (see FreeCrashes).
 	Runs int
 	// Nonce identifies the current run. Writes by any other run have no effect.
 	Nonce string
@@ -225,8 +218,7 @@ func (j Job) At(now time.Time) Job {
 // leastProgress is the progress at which the remaining time is first estimated.
 const leastProgress = 0.05
 
-// Left estimates from a job's progress how much time it has left. The estimate is known only in the
-// first run.
+// Left estimates from a job's progress how much time it has left. The estimate is known only in the first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false

@@ -111,8 +111,7 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	if q.ByAccount == nil {
 		workers = min(workers, q.Running)
 	}
-	// If no jobs are running, there may be no worker. If there are no past runs, the run time is
-	// unknown.
+	// If no jobs are running, there may be no worker. If there are no past runs, the run time is unknown.
 	if q.Running == 0 || workers == 0 || len(q.Runs) == 0 {
 		return forecast
 	}

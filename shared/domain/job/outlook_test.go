@@ -107,8 +107,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 	}
 }
 
-// The engine's estimate takes precedence over run times of other clips. No forecast is later than
-// the deadline.
+// The engine's estimate takes precedence over run times of other clips. No forecast is later than the deadline.
 func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second

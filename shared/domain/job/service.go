@@ -44,8 +44,7 @@ type Config struct {
 }
 
 type Budgets interface {
-	// Claims returns the claims for a job, or nil if no budget applies. most is the job's maximum
-	// usage.
+	// Claims returns the claims for a job, or nil if no budget applies. most is the job's maximum usage.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 	// Warn sends the warnings that are due after a job has reserved amounts or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
@@ -58,8 +57,7 @@ const (
 
 type Service struct {
 	config Config
-	// admitting is locked from when the backlog is read until the job is accepted, so that
-	// admission is exact.
+	// admitting is locked from when the backlog is read until the job is accepted, so that admission is exact.
 	admitting sync.Mutex
 
 	// estimating guards the two fields below.
@@ -89,8 +87,7 @@ func (s *Service) Ages() (result, record time.Duration) {
 
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns a job id. It is called before the upload starts, because the names of input blobs
-// contain the id.
+// NewID returns a job id. It is called before the upload starts, because the names of input blobs contain the id.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
 func (s *Service) InputBlob(id, field string) string {
@@ -109,8 +106,7 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return "job_" + id.String(), nil
 }
 
-// IDTime returns the time when NewID generated an id, or the zero time if NewID did not generate
-// it.
+// IDTime returns the time when NewID generated an id, or the zero time if NewID did not generate it.
 func IDTime(id string) time.Time {
 	drawn, err := ulid.ParseStrict(strings.TrimPrefix(id, "job_"))
 	if err != nil {
@@ -127,10 +123,9 @@ func (s *Service) NewSeed() (uint32, error) {
 	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
 }
 
-// Submit accepts a job whose inputs are stored. The caller sets ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate, and deletes the inputs if Submit fails. limit is the account's
-// maximum number of pending and processing jobs. wait is how long the caller waits for the job to
-// end. For both, 0 means no limit.
+// Submit accepts a job whose inputs are stored. The caller sets ID, Account, Key, Model, Lane, Seed, Request and
+// Estimate, and deletes the inputs if Submit fails. limit is the account's maximum number of pending and
+// processing jobs. wait is how long the caller waits for the job to end. For both, 0 means no limit.
 //
 // Errors: as for CheckCapacity; fault.Exhausted if too little is left of a budget.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
@@ -170,8 +165,7 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, claims, s.config.Store.Accept(ctx, j, limit, claims...)
 }
 
-// Resume reports whether an interrupted Submit accepted the job. It also queues the job if that is
-// still necessary.
+// Resume reports whether an interrupted Submit accepted the job. It also queues the job if that is still necessary.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -213,8 +207,7 @@ func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
 // Get returns an account's job. If its deadline has passed, Get ends it.
 //
-// Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has
-// expired.
+// Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has expired.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {

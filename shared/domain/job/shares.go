@@ -68,8 +68,7 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 		return "", fmt.Errorf("job: read the secret of shares: %w", err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	// The purpose comes first, so that no signature made with the secret for another purpose is
-	// valid here.
+	// The purpose comes first, so that no signature made with the secret for another purpose is valid here.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }

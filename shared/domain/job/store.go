@@ -14,10 +14,9 @@ type Store interface {
 	// claims or none. The claims become the job's Holds. The job survives a crash once Accept has
 	// returned nil. Accepting the same id again succeeds and changes nothing.
 	//
-	// Errors: fault.Limited if the account has limit or more pending or processing jobs (0 means no
-	// limit); fault.Exhausted if a counter has too little left for its claim. Both limits are exact
-	// under concurrency, except that a call need not count jobs that concurrent calls with a
-	// different limit add.
+	// Errors: fault.Limited if the account has limit or more pending or processing jobs (0 means no limit);
+	// fault.Exhausted if a counter has too little left for its claim. Both limits are exact under concurrency,
+	// except that a call need not count jobs that concurrent calls with a different limit add.
 	Accept(ctx context.Context, j Job, limit int, claims ...budget.Claim) error
 
 	// Get does not check which account the job belongs to.
@@ -57,16 +56,14 @@ type Failer interface {
 
 // Runs has the methods with which a worker updates job records.
 type Runs interface {
-	// Start starts a run: the job becomes processing, its run count increases by one, and nonce,
-	// which must not be empty, identifies the run. Starting the same nonce again succeeds and is
-	// not counted.
+	// Start starts a run: the job becomes processing, its run count increases by one, and nonce, which must not
+	// be empty, identifies the run. Starting the same nonce again succeeds and is not counted.
 	//
 	// Errors: fault.NotFound; fault.Conflict if the job has ended; ErrOverdue after the deadline;
 	// ErrNoRunsLeft after MaxRuns runs. On error, nothing changes.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records a run's progress, clamped to the range 0 to 1. It never lowers the recorded
-	// progress.
+	// Progress records a run's progress, clamped to the range 0 to 1. It never lowers the recorded progress.
 	//
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
@@ -74,9 +71,8 @@ type Runs interface {
 	// Release undoes the start of a run if it is still current. The job stays processing.
 	Release(ctx context.Context, id, nonce string) error
 
-	// Complete ends the job with its result and sets the progress to 1. In the same commit it adds
-	// Billed to the account's usage, once per job, and settles the job's holds. Repeating it
-	// succeeds.
+	// Complete ends the job with its result and sets the progress to 1. In the same commit it adds Billed to the
+	// account's usage, once per job, and settles the job's holds. Repeating it succeeds.
 	//
 	// Errors: fault.Conflict if the run is no longer current, or if now is not before the deadline.
 	// In that case nothing changes.
@@ -89,8 +85,7 @@ type Runs interface {
 type Retention interface {
 	// Overdue returns the ids of open jobs whose deadline is at or before now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
-	// Ended returns jobs that ended before the given time and whose ids are higher than after,
-	// sorted by id.
+	// Ended returns jobs that ended before the given time and whose ids are higher than after, sorted by id.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	Known(ctx context.Context, id string) (bool, error)
 }

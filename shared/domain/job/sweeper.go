@@ -19,9 +19,8 @@ type SweptBlobs interface {
 	DeleteAll(ctx context.Context, prefix string) error
 }
 
-// Sweeper ends overdue jobs on one machine, deletes the inputs of ended jobs, and deletes expired
-// results and records. It does not delete blobs without a record but sets them aside, because the
-// record may have been lost.
+// Sweeper ends overdue jobs on one machine, deletes the inputs of ended jobs, and deletes expired results and
+// records. It does not delete blobs without a record but sets them aside, because the record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store

@@ -16,8 +16,7 @@ const MaxThumbnails = 1 << 20 // limits the blob, in bytes
 // posterMark ends a blob that contains a poster. No JPEG ends with it.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob returns the name of a blob that is stored after the job completes and deleted with
-// the result.
+// ThumbnailsBlob returns the name of a blob that is stored after the job completes and deleted with the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()
 	if j.Result != nil {
@@ -26,10 +25,9 @@ func (j Job) ThumbnailsBlob() string {
 	return folder + "/thumbnails-" + j.Nonce
 }
 
-// Encode puts the pictures into one blob, because an object store charges for each write. The
-// format is the length of the result's picture in 4 bytes, the pictures of the result and the
-// input, then the poster, its length and posterMark. Older decoders ignore whatever follows the
-// first two pictures.
+// Encode puts the pictures into one blob, because an object store charges for each write. The format is the
+// length of the result's picture in 4 bytes, the pictures of the result and the input, then the poster, its
+// length and posterMark. Older decoders ignore whatever follows the first two pictures.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
 	content = append(append(content, t.Result...), t.Input...)

@@ -23,8 +23,7 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns a job's maximum possible usage. longest is the length to assume if the result's
-// length is unknown.
+// Most returns a job's maximum possible usage. longest is the length to assume if the result's length is unknown.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {

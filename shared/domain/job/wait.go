@@ -7,18 +7,15 @@ import (
 )
 
 type Watcher interface {
-	// Watch returns a channel that receives a value when the job may have changed, until the caller
-	// calls stop.
+	// Watch returns a channel that receives a value when the job may have changed, until the caller calls stop.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// With change notifications, reads are needed only to detect the deadline and changes made by other
-// processes.
+// With change notifications, reads are needed only to detect the deadline and changes made by other processes.
 const (
 	watchedPause = time.Second
-	// Without change notifications, the pauses grow up to 1/pauseDivisor of the time that the
-	// client has waited. The client does not notice such a delay, and the number of reads grows
-	// only logarithmically.
+	// Without change notifications, the pauses grow up to 1/pauseDivisor of the time that the client has waited.
+	// The client does not notice such a delay, and the number of reads grows only logarithmically.
 	firstPause      = 5 * time.Millisecond
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second
@@ -27,11 +24,9 @@ const (
 	// the shortest run time, but at the latest after longestSleep, so that a failure is noticed.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is how many runs of a model are needed before its shortest run time is considered
-	// known.
+	// knownRuns is how many runs of a model are needed before its shortest run time is considered known.
 	knownRuns = 3
-	// changesPause is the pause between reads for clients that follow a job until it ends. Each
-	// read costs money.
+	// changesPause is the pause between reads for clients that follow a job until it ends. Each read costs money.
 	changesPause = 2 * time.Second
 )
 
@@ -47,8 +42,7 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 }
 
 type RunTimes interface {
-	// RunTimes returns the lane's run times in no particular order. They may be a few seconds out of
-	// date.
+	// RunTimes returns the lane's run times in no particular order. They may be a few seconds out of date.
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 
@@ -92,8 +86,7 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	return shortest
 }
 
-// Next returns the pause before the next read. last is the job as last read, or the zero value
-// before the first read.
+// Next returns the pause before the next read. last is the job as last read, or the zero value before the first read.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
 		p.pause = firstPause

@@ -2,9 +2,8 @@ package media
 
 import "encoding/binary"
 
-// readAVC reads a video's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
-// 5.3.3.1). plain is true if the video is progressive 8-bit 4:2:0 with limited range and square
-// pixels.
+// readAVC reads a video's properties from an H.264 decoder configuration (ISO/IEC 14496-15, 5.3.3.1). plain is
+// true if the video is progressive 8-bit 4:2:0 with limited range and square pixels.
 func readAVC(config []byte) (info Info, plain bool) {
 	const head = 8 // the bytes before the first parameter set
 	if len(config) < head || config[0] != 1 || config[5]&0x1f != 1 {
@@ -62,9 +61,8 @@ func readParameters(set []byte) (info Info, plain bool) {
 	return info, !b.over && info.Width > 0 && info.Height > 0
 }
 
-// readUsability reads the color properties from the video usability information (ITU-T H.264,
-// E.1.1). It reports whether the video is ordinary: square pixels, limited range and common color
-// properties.
+// readUsability reads the color properties from the video usability information (ITU-T H.264, E.1.1). It reports
+// whether the video is ordinary: square pixels, limited range and common color properties.
 func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 1 && b.read(8) != 1 {
 		return false

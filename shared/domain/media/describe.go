@@ -6,14 +6,12 @@ import (
 	"math"
 )
 
-// maxTimes limits the entries read from a table of frame durations. A constant frame rate needs
-// only one.
+// maxTimes limits the entries read from a table of frame durations. A constant frame rate needs only one.
 const maxTimes = 1024
 
-// Describe returns a video's properties from its header. complete reports whether ffprobe would
-// find the same properties by decoding. That is the case for most clips: an upright, progressive
-// MP4 with one H.264 track in 8-bit 4:2:0, with square pixels and limited range, and at most one
-// AAC track. Describe returns only errors from r.
+// Describe returns a video's properties from its header. complete reports whether ffprobe would find the same
+// properties by decoding. That is the case for most clips: an upright, progressive MP4 with one H.264 track in 8-bit
+// 4:2:0, with square pixels and limited range, and at most one AAC track. Describe returns only errors from r.
 func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
@@ -152,8 +150,7 @@ func upright(w *window, b box, at int64) bool {
 	return true
 }
 
-// MatrixAt returns the offset of the matrix of an MP4's first track, in a header with 32-bit times,
-// or 0.
+// MatrixAt returns the offset of the matrix of an MP4's first track, in a header with 32-bit times, or 0.
 func MatrixAt(r io.ReaderAt, size int64) int64 {
 	w := &window{source: r, size: size}
 	for top := range boxes(w, 0, size) {

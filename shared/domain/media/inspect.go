@@ -2,9 +2,8 @@ package media
 
 import "io"
 
-// Inspect reads an image's or video's properties from the file's header. It does not use image
-// decoders, because they reject variants that FFmpeg decodes, or allocate as much memory as a file
-// claims to need.
+// Inspect reads an image's or video's properties from the file's header. It does not use image decoders, because
+// they reject variants that FFmpeg decodes, or allocate as much memory as a file claims to need.
 //
 // Missing or invalid properties are zero. Inspect makes at most a few dozen reads of 64 KiB, and
 // returns only errors from r.

@@ -115,10 +115,9 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode a scan
-// that changes nothing, and yet a decoder visits every block for it. Phones append a video to the
-// picture. In the video, a marker occurs by chance about once in 65,536 bytes, so a file may have
-// one more scan per bytesPerScan, up to mostScans.
+// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes can encode a scan that changes
+// nothing, and yet a decoder visits every block for it. Phones append a video to the picture. In the video, a marker
+// occurs by chance about once in 65,536 bytes, so a file may have one more scan per bytesPerScan, up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10

@@ -34,9 +34,8 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return CheckRate(info)
 }
 
-// CheckRate rejects a video with more than MaxFrameRate frames or MaxPixelRate pixels per second,
-// or with more than MaxPixels in total. A video shorter than a second is treated as one second
-// long.
+// CheckRate rejects a video with more than MaxFrameRate frames or MaxPixelRate pixels per second, or with more
+// than MaxPixels in total. A video shorter than a second is treated as one second long.
 //
 // Errors: as for [CheckVideo].
 func CheckRate(info Info) error {

@@ -32,8 +32,7 @@ type Info struct {
 	// StoredWidth is the width before the rotation, in the file's own, non-square pixels. It is 0 if
 	// the pixels are square.
 	StoredWidth int
-	// Orientation is 2 to 8, as in Exif, if the frames must be mirrored or rotated by multiples of
-	// 90 degrees.
+	// Orientation is 2 to 8, as in Exif, if the frames must be mirrored or rotated by multiples of 90 degrees.
 	Orientation int
 	// Tilted is true if FFmpeg must rotate the frames by another angle.
 	Tilted bool

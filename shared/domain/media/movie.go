@@ -96,8 +96,7 @@ func inspectMoov(w *window, moov box) Info {
 	return info
 }
 
-// movieTime reads the number of time units per second and the duration from a movie header. Each is
-// 0 if unknown.
+// movieTime reads the number of time units per second and the duration from a movie header. Each is 0 if unknown.
 func movieTime(w *window, b box) (scale, duration uint64) {
 	content := w.at(b.start, int(min(b.end-b.start, 32)))
 	switch {

@@ -30,9 +30,8 @@ func fixedSize(w *window, mime string) (width, height int) {
 
 const maxChunks = 64
 
-// webpSize reads the size from the first chunk (RFC 9649, section 2). In an extended file, it
-// returns the size of the largest picture if that exceeds the canvas, because decoders allocate
-// memory for the pictures.
+// webpSize reads the size from the first chunk (RFC 9649, section 2). In an extended file, it returns the size of
+// the largest picture if that exceeds the canvas, because decoders allocate memory for the pictures.
 func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
 	if string(head[12:16]) != "VP8X" {

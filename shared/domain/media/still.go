@@ -20,8 +20,7 @@ type Still struct {
 	Gamma float64
 	// Frames are the frames of an animated WebP.
 	Frames []Frame
-	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC
-	// without a profile.
+	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC without a profile.
 	Transfer, Primaries int
 	// Others lists the offsets of the flags of all pictures in an AVIF or HEIC except the main one.
 	// Setting a picture's flags to 1 hides it.
@@ -36,8 +35,7 @@ type Frame struct {
 	// Wide and High are the frame's own size.
 	Wide, High int
 	Duration   time.Duration
-	// A frame replaces the canvas below it or is blended with it. Afterwards the frame's area may
-	// be cleared.
+	// A frame replaces the canvas below it or is blended with it. Afterwards the frame's area may be cleared.
 	Replaces, Cleared bool
 }
 
@@ -156,8 +154,7 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))
 	first := make([]byte, 8)
 	if n, _ := r.ReadAt(first, f.Start); n == len(first) && string(first[:4]) == "ALPH" {
-		// Only an extended file may have an alpha chunk. The size is in the picture chunk that
-		// follows.
+		// Only an extended file may have an alpha chunk. The size is in the picture chunk that follows.
 		picture := f.Start + 8 + int64(binary.LittleEndian.Uint32(first[4:])+1)&^1
 		content := make([]byte, 18)
 		_, _ = r.ReadAt(content, picture)
@@ -295,8 +292,7 @@ func assigned(w *window, ipma box, item int) (numbers []int) {
 func (s *Still) readProperty(w *window, b box) {
 	switch b.kind {
 	case "irot":
-		// The value is a number of counterclockwise quarter turns. Mirroring does not swap width
-		// and height.
+		// The value is a number of counterclockwise quarter turns. Mirroring does not swap width and height.
 		if turns := w.at(b.start, 1); turns != nil {
 			s.Orientation = []int{1, 8, 3, 6}[turns[0]&3]
 		}

@@ -9,15 +9,13 @@ const (
 	// windowSize is the size of one read. Each read may be a request to a store, and headers are small
 	// and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file. thoroughReads is the limit for a thorough window (256
-	// MiB).
+	// maxReads limits the reads of one file. thoroughReads is the limit for a thorough window (256 MiB).
 	maxReads, thoroughReads = 48, 4096
 	// maxAllBoxes limits the total number of boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
-// window reads a file in a few large steps. It returns nil past the end of the file, or after too
-// many reads.
+// window reads a file in a few large steps. It returns nil past the end of the file, or after too many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64
@@ -31,8 +29,7 @@ type window struct {
 	err error
 }
 
-// at returns n bytes (at most windowSize), or nil if they cannot be read. They are valid until the
-// next call.
+// at returns n bytes (at most windowSize), or nil if they cannot be read. They are valid until the next call.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
 		return nil

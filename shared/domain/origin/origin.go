@@ -1,5 +1,4 @@
-// Package origin describes a file's Content Credentials and the result of verifying them
-// (docs/provenance.md).
+// Package origin describes a file's Content Credentials and the result of verifying them (docs/provenance.md).
 package origin
 
 import "errors"
@@ -16,9 +15,8 @@ const (
 	// Trusted means that the picture, sound and credentials are unchanged, and that the signer's
 	// certificate chain ends at a trusted certificate.
 	Trusted = "trusted"
-	// Valid means that the picture, sound and credentials are unchanged since signing, but no
-	// authority confirms the signer's name. Some other bytes, such as padding, are not checked by
-	// C2PA.
+	// Valid means that the picture, sound and credentials are unchanged since signing, but no authority confirms
+	// the signer's name. Some other bytes, such as padding, are not checked by C2PA.
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"
@@ -30,8 +28,7 @@ const (
 type Report struct {
 	State string `json:"state"`
 	Own   bool   `json:"own,omitempty"`
-	// Problems explains why the state is Invalid or Unreadable, in the terms of C2PA and the
-	// library.
+	// Problems explains why the state is Invalid or Unreadable, in the terms of C2PA and the library.
 	Problems []string `json:"problems,omitempty"`
 	Record
 }

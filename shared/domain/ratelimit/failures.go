@@ -16,8 +16,7 @@ const (
 	forgiveEvery = 30 * time.Second
 	// maxFailures caps the failure count, and thus the delay.
 	maxFailures = freeFailures + 7
-	// The delay starts at firstDelay and doubles with each failure beyond the free ones, up to
-	// maxDelay.
+	// The delay starts at firstDelay and doubles with each failure beyond the free ones, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
 	// These limit the concurrent waits. Failures beyond that are rejected immediately.
 	maxWaitingPerName, maxWaiting = 8, 512
@@ -63,8 +62,7 @@ func (f *Failures) Admit(name string) error {
 
 // Failed counts a failure, and returns after the delay or when the context ends.
 //
-// Errors: fault.Limited with RetryAfter, without a delay, if too many failed attempts are already
-// waiting.
+// Errors: fault.Limited with RetryAfter, without a delay, if too many failed attempts are already waiting.
 func (f *Failures) Failed(ctx context.Context, name string) error {
 	delay, done, err := f.count(name)
 	if delay == 0 || err != nil {

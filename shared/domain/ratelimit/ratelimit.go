@@ -1,6 +1,5 @@
-// Package ratelimit limits the usage of accounts and keys to the rates of a tier
-// (docs/contract/limits.md#tiers). A [Limiter] counts in this process. A service with several
-// processes counts in its record store.
+// Package ratelimit limits the usage of accounts and keys to the rates of a tier (docs/contract/limits.md#tiers).
+// A [Limiter] counts in this process. A service with several processes counts in its record store.
 package ratelimit
 
 import (
@@ -45,8 +44,7 @@ func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, 
 	}), nil
 }
 
-// count updates a name's time. move receives how far the time is ahead of now and returns the new
-// value.
+// count updates a name's time. move receives how far the time is ahead of now and returns the new value.
 func (l *Limiter) count(
 	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
 ) State {

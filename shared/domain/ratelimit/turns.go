@@ -16,8 +16,7 @@ const (
 	listWait               = 5 * time.Second // the longest wait for a turn
 )
 
-// NewListTurns limits concurrent list responses, because each takes megabytes of memory until its
-// caller has read it.
+// NewListTurns limits concurrent list responses, because each takes megabytes of memory until its caller has read it.
 func NewListTurns() *Turns { return NewTurns(listsAtOnce, listsKept) }
 
 // Respond builds and writes a list response when it is the account's turn.
@@ -55,8 +54,7 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns permits the given number of concurrent calls. kept of them are reserved for accounts
-// without a turn.
+// NewTurns permits the given number of concurrent calls. kept of them are reserved for accounts without a turn.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }

@@ -11,8 +11,7 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance checks whether it must end its sessions. It also checks
-	// before each frame.
+	// checkEvery is how often an instance checks whether it must end its sessions. It also checks before each frame.
 	checkEvery = 500 * time.Millisecond
 	retryEvery = time.Second // after a store failure
 	// settleTime limits how long an abandoned store call may still take effect.
@@ -24,8 +23,7 @@ type Config struct {
 	// Uptime is a clock that cannot be set, and that keeps running while the process is suspended
 	// or the machine sleeps.
 	Uptime func() time.Duration
-	// NewID returns a unique name for an epoch or a session. It consists of letters and digits and
-	// cannot be guessed.
+	// NewID returns a unique name for an epoch or a session. It consists of letters and digits and cannot be guessed.
 	NewID  func() string
 	Logger *slog.Logger
 	// Address is the IP address and port at which other instances reach this one, or empty.
@@ -199,9 +197,8 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session for the account, which may have at most limit open sessions (0 means no
-// limit). If the context ends, Open continues for up to storeTime to find out whether a slot was
-// taken.
+// Open opens a session for the account, which may have at most limit open sessions (0 means no limit). If the
+// context ends, Open continues for up to storeTime to find out whether a slot was taken.
 //
 // Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait);
 // fault.Unavailable while the instance has no lease.
@@ -215,8 +212,7 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 
 func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() }
 
-// take opens a session in the slot. If the store fails, take frees the slot immediately, and again
-// later.
+// take opens a session in the slot. If the store fails, take frees the slot immediately, and again later.
 //
 // Errors: as for Open.
 func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {
@@ -259,8 +255,7 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Tried returns a channel that is closed after the first attempt to get a lease, whether or not it
-// succeeded.
+// Tried returns a channel that is closed after the first attempt to get a lease, whether or not it succeeded.
 func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
 func (i *Instance) Count() int {
@@ -316,8 +311,7 @@ func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 // must then be closed immediately.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot, even if the context has ended. If that fails, the instance keeps
-// trying.
+// Close frees the session's slot, even if the context has ended. If that fails, the instance keeps trying.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance

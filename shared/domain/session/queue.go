@@ -76,8 +76,7 @@ func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 
 func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
 
-// Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue
-// changed.
+// Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue changed.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	var last int64
 	others := 0

@@ -61,8 +61,7 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// An instance immediately uses a slot that it has freed. It gets a slot freed by another instance
-// at its next poll.
+// An instance immediately uses a slot that it has freed. It gets a slot freed by another instance at its next poll.
 func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)

@@ -10,8 +10,7 @@ const (
 	directTime     = 10 * time.Second
 )
 
-// Direct adds each record to the store before it returns. It is for processes that may be frozen
-// after responding.
+// Direct adds each record to the store before it returns. It is for processes that may be frozen after responding.
 type Direct struct {
 	store Store
 	newID func() string

@@ -10,8 +10,7 @@ import (
 const (
 	// A crash loses no more than the records of one WriteEvery and of the write in progress.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups limits the unwritten groups. The records of a group have the same account, key,
-	// model and day.
+	// maxGroups limits the unwritten groups. The records of a group have the same account, key, model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
 	// These are the delays before a failed write is retried.
@@ -54,8 +53,7 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Record blocks only if too many records are unwritten. It ignores the record's id, so every call
-// counts.
+// Record blocks only if too many records are unwritten. It ignores the record's id, so every call counts.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
@@ -155,8 +153,7 @@ func (w *Writer) write(ctx context.Context) error {
 }
 
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// If the write were canceled with the caller's context, records could be left in an unknown
-	// state.
+	// If the write were canceled with the caller's context, records could be left in an unknown state.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)

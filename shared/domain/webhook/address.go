@@ -6,9 +6,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRejected lists blocks that never receive messages, even if IANA's registries should declare
-// them reachable: addresses that embed another address, addresses that belong to no host, and
-// clouds' internal services.
+// alwaysRejected lists blocks that never receive messages, even if IANA's registries should declare them reachable:
+// addresses that embed another address, addresses that belong to no host, and clouds' internal services.
 var alwaysRejected = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's internal services, reachable from its machines
 	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays
@@ -22,8 +21,7 @@ var alwaysRejected = [...]netip.Prefix{
 var registries = ssrf.New(ssrf.WithAnyPort())
 
 func isPublic(address netip.Addr) bool {
-	// The registries would not treat an IPv4-mapped IPv6 address or an address with a zone as
-	// public.
+	// The registries would not treat an IPv4-mapped IPv6 address or an address with a zone as public.
 	address = address.WithZone("").Unmap()
 	if !address.IsValid() || registries.SafeAddr(address) != nil {
 		return false

@@ -36,8 +36,7 @@ type Loop struct {
 	Logger    *slog.Logger
 }
 
-// Run makes attempts until the context ends. Interrupted attempts are repeated after the next
-// start.
+// Run makes attempts until the context ends. Interrupted attempts are repeated after the next start.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()

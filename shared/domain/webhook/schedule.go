@@ -2,8 +2,7 @@ package webhook
 
 import "time"
 
-// waits lists the waits between attempts. All seven attempts together take about seven and a
-// quarter hours.
+// waits lists the waits between attempts. All seven attempts together take about seven and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }

@@ -15,8 +15,7 @@ const MaxURL = 2048 // in code points
 // mailPort is rejected because a mail server would interpret large parts of a message as commands.
 const mailPort = 25
 
-// Targets restricts where messages may be sent. The zero value allows only https to the public
-// internet.
+// Targets restricts where messages may be sent. The zero value allows only https to the public internet.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix
@@ -115,8 +114,7 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// isLocalName recognizes names that are not public (RFC 6761, RFC 6762, and "internal", which ICANN
-// has reserved).
+// isLocalName recognizes names that are not public (RFC 6761, RFC 6762, and "internal", which ICANN has reserved).
 func isLocalName(host string) bool {
 	for _, domain := range []string{"localhost", "local", "internal"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {

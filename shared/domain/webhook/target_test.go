@@ -16,8 +16,7 @@ func TestTargetsCheckURLs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		url string
-		// public is whether zero Targets allow the URL. allowed is whether Targets with a list
-		// allow it.
+		// public is whether zero Targets allow the URL. allowed is whether Targets with a list allow it.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},

@@ -1,11 +1,10 @@
 // Package comfyui edits media with ComfyUI servers. A catalog model names a workflow in API format
 // and the inputs that receive an edit's values.
 //
-// For a run, the package converts the input to the result's size and frame rate, uploads it (POST
-// /upload/image), sends the workflow (POST /prompt), and listens to the server's WebSocket. Then it
-// fetches the result (GET /history/{id}, GET /view) and converts it to the size, frame rate, length
-// and sound that the catalog promises. The WebSocket only reports progress. The history shows how a
-// run ended, so a lost connection does no harm.
+// For a run, the package converts the input to the result's size and frame rate, uploads it (POST /upload/image),
+// sends the workflow (POST /prompt), and listens to the server's WebSocket. Then it fetches the result (GET
+// /history/{id}, GET /view) and converts it to the size, frame rate, length and sound that the catalog promises.
+// The WebSocket only reports progress. The history shows how a run ended, so a lost connection does no harm.
 //
 // Servers are not trusted: responses are limited, redirects are not followed, and every call ends
 // if the server is silent for too long.
@@ -49,8 +48,7 @@ const (
 type Config struct {
 	// Servers lists HTTP or HTTPS URLs, such as http://127.0.0.1:8188.
 	Servers []string
-	// Key is sent to the servers as a bearer token, for example for a proxy in front of them. It
-	// may be empty.
+	// Key is sent to the servers as a bearer token, for example for a proxy in front of them. It may be empty.
 	Key string
 	// Models without a workflow cannot be used.
 	Models []*catalog.Model
@@ -58,11 +56,9 @@ type Config struct {
 	Folder string
 	Runner transfer.Runner
 	Random io.Reader
-	// Silence is how long a server may send nothing before it is considered hung. 0 means two
-	// minutes.
+	// Silence is how long a server may send nothing before it is considered hung. 0 means two minutes.
 	Silence time.Duration
-	// Stall is how long a workflow may make no progress before it is considered hung. 0 means five
-	// minutes.
+	// Stall is how long a workflow may make no progress before it is considered hung. 0 means five minutes.
 	Stall time.Duration
 	// Starting is how long a run waits for an available server. 0 means two minutes.
 	Starting time.Duration

@@ -20,8 +20,7 @@ import (
 // maxReason limits text from a server in the log, in code points.
 const maxReason = 300
 
-// explain converts the error of a run. ctx is the caller's context, and within is the run's
-// context.
+// explain converts the error of a run. ctx is the caller's context, and within is the run's context.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -36,8 +36,7 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends only once. A server that repeats the message must not delay the
-				// polling.
+				// A run ends only once. A server that repeats the message must not delay the polling.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -52,8 +51,7 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// Without a WebSocket, or while the run waits for other runs, a healthy run looks
-			// stalled.
+			// Without a WebSocket, or while the run waits for other runs, a healthy run looks stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}
@@ -205,8 +203,7 @@ func parseEvent(text []byte) (e event, known bool) {
 // These are the type of the binary message and the type of its picture.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads two four-byte types, followed by the picture. It returns false if the message
-// cannot be used.
+// parsePreview reads two four-byte types, followed by the picture. It returns false if the message cannot be used.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8
 	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||

@@ -117,8 +117,7 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 8<<20 - 100
 	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
-	// full returns a response with the largest accepted number of values and the largest accepted
-	// size.
+	// full returns a response with the largest accepted number of values and the largest accepted size.
 	full := func(piece string, each int) string {
 		text := strings.Repeat(piece, 99_900/each)
 		return text + strings.Repeat(" ", most-len(text))

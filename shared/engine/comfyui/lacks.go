@@ -23,8 +23,7 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType describes an input of a node class: its type or a list of its possible values, then its
-// options.
+// inputType describes an input of a node class: its type or a list of its possible values, then its options.
 type inputType []json.RawMessage
 
 func (t inputType) values() (values []any, known bool) {

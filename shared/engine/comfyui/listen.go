@@ -48,8 +48,7 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once reads messages from one connection. It ignores errors, because the history shows how a run
-// ends.
+// once reads messages from one connection. It ignores errors, because the history shows how a run ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
 	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
@@ -59,8 +58,7 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// A server greets each new listener. Messages sent before the greeting are lost, so wait
-		// for it.
+		// A server greets each new listener. Messages sent before the greeting are lost, so wait for it.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}

@@ -217,8 +217,7 @@ func (s *server) setStuck(id string) {
 	s.stuck = id
 }
 
-// memory returns the device memory that a run can use, whether free or held by the server, and the
-// total.
+// memory returns the device memory that a run can use, whether free or held by the server, and the total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 	var reported struct {
 		Devices []struct {

@@ -88,8 +88,7 @@ func (e *Engine) still(
 	})
 }
 
-// onWhite returns filters that put a picture with alpha on a white background and convert it to a
-// pixel format.
+// onWhite returns filters that put a picture with alpha on a white background and convert it to a pixel format.
 func onWhite(info media.Info, format string) string {
 	if !info.Alpha {
 		return "setsar=1," + format

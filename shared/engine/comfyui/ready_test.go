@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/engine/comfyui"
 )
 
-// readyFolder contains the bundled workflows. readyFile describes their node classes as ComfyUI
-// does.
+// readyFolder contains the bundled workflows. readyFile describes their node classes as ComfyUI does.
 const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")

@@ -22,8 +22,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains responses of ComfyUI. classesFile contains its descriptions of node
-// classes.
+// recordedFile contains responses of ComfyUI. classesFile contains its descriptions of node classes.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")
@@ -82,8 +81,7 @@ func differs(got, recorded any, at string) (wrong []string) {
 	return wrong
 }
 
-// scenario makes the calls that the engine makes, and returns the responses with ids, times and
-// paths replaced.
+// scenario makes the calls that the engine makes, and returns the responses with ids, times and paths replaced.
 func scenario(t *testing.T, base string) map[string]any {
 	s := &session{T: t, base: base, responses: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)

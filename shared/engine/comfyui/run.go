@@ -37,8 +37,7 @@ type run struct {
 	inputs   inputs
 	progress func(engine.Progress)
 
-	// id is the run's id on the server. Until the server responds, it is the id that this engine
-	// proposed.
+	// id is the run's id on the server. Until the server responds, it is the id that this engine proposed.
 	id string
 	// watch cancels the run if the server is silent for too long.
 	watch *time.Timer

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file that
-	// it can load.
+	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file that it can load.
 	maxAnswer = 8 << 20
 	// maxQueue limits the response with the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20

@@ -18,8 +18,7 @@ import (
 // maxWorkflow limits a workflow file, in bytes.
 const maxWorkflow = 4 << 20
 
-// An input is a value or a link to another node. A link is a list of that node's id and the number
-// of its output.
+// An input is a value or a link to another node. A link is a list of that node's id and the number of its output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
@@ -141,8 +140,7 @@ func (w *workflow) frames(spec engine.Spec) int {
 
 type names struct{ data, reference string }
 
-// fill returns the workflow with an edit's values. prefix is the prefix for the name of the saved
-// file.
+// fill returns the workflow with an edit's values. prefix is the prefix for the name of the saved file.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {

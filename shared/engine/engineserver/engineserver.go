@@ -1,6 +1,5 @@
-// Package engineserver edits media with an engine server, a separate program on the same machine
-// that runs models on a GPU. The two share a disk, so they exchange only paths, progress and
-// outcomes.
+// Package engineserver edits media with an engine server, a separate program on the same machine that runs models
+// on a GPU. The two share a disk, so they exchange only paths, progress and outcomes.
 //
 // A run is one POST to /v1/runs with a [Request] as JSON. The response consists of lines of JSON:
 // any number of [Line]s with progress, then one with the result or the error. Closing the
@@ -32,8 +31,7 @@ const (
 	// A healthy server sends a line every ten seconds. If a run hangs, the server reports it.
 	// Silence means that the server itself hangs.
 	defaultSilence = 2 * time.Minute
-	// A server that has crashed restarts faster than this, because it loads weights only when it
-	// needs them.
+	// A server that has crashed restarts faster than this, because it loads weights only when it needs them.
 	defaultStarting = 2 * time.Minute
 	retryEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
@@ -41,8 +39,7 @@ const (
 
 type Config struct {
 	URL string
-	// Silence is how long a server may send nothing before it is considered hung. 0 means two
-	// minutes.
+	// Silence is how long a server may send nothing before it is considered hung. 0 means two minutes.
 	Silence time.Duration
 	// Starting is how long a run waits for an unreachable server. 0 means two minutes.
 	Starting time.Duration
@@ -110,8 +107,7 @@ func (e *Engine) Health(ctx context.Context) error {
 // Run edits as specified by [engine.Engine]. It reports the server's stages. When the context ends,
 // it closes the connection and returns. The server stops at its next step.
 //
-// Run waits for an unreachable server, so that a server restart does not use up one of the job's
-// attempts.
+// Run waits for an unreachable server, so that a server restart does not use up one of the job's attempts.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (report engine.Outcome, err error) {
@@ -119,8 +115,7 @@ func (e *Engine) Run(
 	if err != nil {
 		return report, fmt.Errorf("engineserver: %w", err)
 	}
-	// From the start of the call, the watchdog cancels the run if its server is silent for too
-	// long.
+	// From the start of the call, the watchdog cancels the run if its server is silent for too long.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })

@@ -34,8 +34,7 @@ type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate holds an edit's run time in seconds for each length, and the slack as in
-// job.Estimate.
+// EditEstimate holds an edit's run time in seconds for each length, and the slack as in job.Estimate.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`

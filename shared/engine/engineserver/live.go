@@ -120,8 +120,7 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	return found, errors.Join(failures...)
 }
 
-// liveCatalogue returns an empty catalog if the server does not support this version of live
-// sessions.
+// liveCatalogue returns an empty catalog if the server does not support this version of live sessions.
 func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()

@@ -282,8 +282,7 @@ func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	}
 }
 
-// The server crashes between two frames or during a frame. The session keeps its prompt and its
-// image.
+// The server crashes between two frames or during a frame. The session keeps its prompt and its image.
 func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	var sessions, crashes atomic.Int64
 	crashes.Store(2)

@@ -142,8 +142,7 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	return response, reader, nil
 }
 
-// faultOf returns fault.Invalid if the request is at fault, and fault.Unavailable if a retry may
-// succeed.
+// faultOf returns fault.Invalid if the request is at fault, and fault.Unavailable if a retry may succeed.
 func faultOf(f livewire.Failure) error {
 	code := fault.Unavailable
 	if f.Code == job.InvalidInput {
@@ -385,8 +384,7 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns why the connection has ended. After a fault.EngineFailed, the session must not be
-// reopened.
+// lost returns why the connection has ended. After a fault.EngineFailed, the session must not be reopened.
 func (c *liveConnection) lost() error {
 	var reported *engine.Error
 	if errors.As(c.why, &reported) && !reported.Retryable {

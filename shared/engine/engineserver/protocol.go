@@ -30,9 +30,8 @@ type Request struct {
 	// Remaining is the time until the run is stopped, or 0 if unknown. If the server expects to
 	// need longer, it must reject the run immediately.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the minimum time between two previews, or 0 for no previews. Servers must not
-	// send previews unless asked, because the lines would be too long for old workers. Old servers
-	// never send any.
+	// PreviewEvery is the minimum time between two previews, or 0 for no previews. Servers must not send previews
+	// unless asked, because the lines would be too long for old workers. Old servers never send any.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is an empty folder for this run only. Output is the file to write in that folder.
 	Folder string `json:"folder"`
@@ -54,8 +53,7 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line reports progress and its stage, or the end of the run. An empty line shows that the server
-// is alive.
+// Line reports progress and its stage, or the end of the run. An empty line shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`

@@ -32,8 +32,7 @@ type Harness struct {
 	Video, Image catalog.Size
 	FPS          int
 	Previews     bool
-	// Inexact is true if clips with the same seed are similar but not identical, because the
-	// encoder varies.
+	// Inexact is true if clips with the same seed are similar but not identical, because the encoder varies.
 	Inexact bool
 }
 
@@ -141,8 +140,7 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 // of one noisy clip differ by 2 to 5; clips with different seeds differ by 20 or more.
 const maxApart = 10
 
-// same compares two results. For an inexact engine they need only be similar. how describes the
-// comparison.
+// same compares two results. For an inexact engine they need only be similar. how describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

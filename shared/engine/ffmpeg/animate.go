@@ -134,8 +134,7 @@ func (t *Tools) draw(ctx context.Context, work string, source Source, clip *anim
 	return engine.InvalidInput(nil, "The WebP cannot be decoded.")
 }
 
-// animation draws the frames of an animated WebP (RFC 9649, section 2.7.1.1) on white, at a constant
-// rate.
+// animation draws the frames of an animated WebP (RFC 9649, section 2.7.1.1) on white, at a constant rate.
 type animation struct {
 	frames []media.Frame
 	ends   []time.Duration

@@ -166,8 +166,7 @@ func TestChildProcessesAreKilled(t *testing.T) {
 	waitForEnd(t, await.Receive(t, "grandchild", grandchild))
 }
 
-// Short clips and images get far less CPU time than the longest video, whatever follows their
-// headers.
+// Short clips and images get far less CPU time than the longest video, whatever follows their headers.
 func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)
 	full := job.MaxAge * time.Duration(runtime.NumCPU())
@@ -193,8 +192,7 @@ func TestProcessorTimeDependsOnInput(t *testing.T) {
 	}
 }
 
-// Frames are counted if the header does not say how many there are. Text is measured before it is
-// decompressed.
+// Frames are counted if the header does not say how many there are. Text is measured before it is decompressed.
 func TestTooManyFramesAreRejected(t *testing.T) {
 	tools := find(t)
 	for name, mime := range map[string]string{

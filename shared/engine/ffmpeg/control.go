@@ -18,9 +18,8 @@ const controlTime = 30 * time.Second
 
 const controlSide = 16
 
-// control decodes a known good picture with the program, ffmpeg or ffprobe, under the usual sandbox
-// and limits. If memory is true, the system must also be able to reserve all the memory that the
-// program may use.
+// control decodes a known good picture with the program, ffmpeg or ffprobe, under the usual sandbox and limits.
+// If memory is true, the system must also be able to reserve all the memory that the program may use.
 //
 // An error means that this machine currently cannot decode anything.
 func (t *Tools) control(ctx context.Context, program string, memory bool) error {

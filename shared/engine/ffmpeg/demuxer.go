@@ -57,8 +57,7 @@ func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf returns the pixel limit for pictures in a file of the type. Headers may understate
-// the size.
+// maxPixelsOf returns the pixel limit for pictures in a file of the type. Headers may understate the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
 		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)

@@ -25,9 +25,8 @@ var turns = map[int]string{
 	5: "transpose=cclock_flip", 6: "transpose=clock", 7: "transpose=clock_flip", 8: "transpose=cclock",
 }
 
-// ReadImage probes an image and returns it as a browser shows it: upright, in sRGB, and only the
-// first frame of an animation. The result is the file itself or a PNG in the folder. Errors: as for
-// ProbeVideo.
+// ReadImage probes an image and returns it as a browser shows it: upright, in sRGB, and only the first frame of
+// an animation. The result is the file itself or a PNG in the folder. Errors: as for ProbeVideo.
 func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error) {
 	input, err := t.develop(ctx, folder, engine.Input{Path: path, MIME: mime}, 0, developTime)
 	if err != nil {
@@ -88,8 +87,7 @@ func (t *Tools) develop(
 	if side > 0 {
 		filters = append([]string{"setsar=1", scaled(side)}, filters...)
 	}
-	// The picture is now upright and in sRGB, so drop metadata that would rotate or recolor it
-	// again.
+	// The picture is now upright and in sRGB, so drop metadata that would rotate or recolor it again.
 	filters = append(filters, "sidedata=mode=delete", "setparams=color_primaries=bt709:color_trc=iec61966-2-1")
 	source, err := t.inputArgs(Source{Path: input.Path, MIME: input.MIME, Options: []string{"-noautorotate"}})
 	if err != nil {
@@ -200,12 +198,10 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 	return err
 }
 
-// stills maps the brands of sequences to picture brands, because older versions of heif-convert
-// reject sequences.
+// stills maps the brands of sequences to picture brands, because older versions of heif-convert reject sequences.
 var stills = map[string]string{"avis": "avif", "msf1": "heic", "hevc": "heic", "hevx": "heic"}
 
-// hide marks pictures as hidden, and a sequence as a picture, so that heif-convert decodes only the
-// main one.
+// hide marks pictures as hidden, and a sequence as a picture, so that heif-convert decodes only the main one.
 func hide(path string, flags []int64) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

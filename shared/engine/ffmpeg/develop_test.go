@@ -119,8 +119,7 @@ func kept(t *testing.T, content []byte) string {
 	return path
 }
 
-// A Display P3 red becomes the sRGB red that looks the same, in every format that can have a
-// profile.
+// A Display P3 red becomes the sRGB red that looks the same, in every format that can have a profile.
 func TestColorsAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
 	file, err := os.ReadFile(p3)

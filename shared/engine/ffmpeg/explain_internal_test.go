@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A decoder may fail with -1, which is also the system's error number for "Operation not
-// permitted".
+// A decoder may fail with -1, which is also the system's error number for "Operation not permitted".
 func TestDecoderFailureIsNotMachineTrouble(t *testing.T) {
 	const permitted = ": Operation not permitted\n"
 	for log, ofMachine := range map[string]bool{

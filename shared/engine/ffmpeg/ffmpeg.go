@@ -1,9 +1,8 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
-// Every run is restricted: the sniffed type forces the demuxer; the protocol whitelist is "file";
-// memory, CPU time, output size, pixels and duration are limited. The program runs in its own
-// process group, which has ended when the call returns. Package sandbox also confines a compromised
-// program.
+// Every run is restricted: the sniffed type forces the demuxer; the protocol whitelist is "file"; memory, CPU
+// time, output size, pixels and duration are limited. The program runs in its own process group, which has ended
+// when the call returns. Package sandbox also confines a compromised program.
 package ffmpeg
 
 import (
@@ -30,8 +29,7 @@ import (
 // oldestMajor is the oldest FFmpeg release that supports the options used here.
 const oldestMajor = 5
 
-// required lists the features that a build of FFmpeg must have. Distributions' builds usually have
-// them.
+// required lists the features that a build of FFmpeg must have. Distributions' builds usually have them.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},

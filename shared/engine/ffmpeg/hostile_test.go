@@ -80,8 +80,7 @@ func TestTrapWorksOutsideSandbox(t *testing.T) {
 	}
 }
 
-// checkRunRejects checks that a run rejects the input and writes no result, even if the input was
-// not probed first.
+// checkRunRejects checks that a run rejects the input and writes no result, even if the input was not probed first.
 func checkRunRejects(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()

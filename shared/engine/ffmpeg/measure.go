@@ -23,9 +23,8 @@ const (
 	assumedFrameRate = 25
 )
 
-// measure reads packet times to count the pictures and find the duration of a video that does not
-// declare it, such as a browser recording. The duration includes sound before and after the
-// pictures. It stops when a limit is exceeded.
+// measure reads packet times to count the pictures and find the duration of a video that does not declare it, such as
+// a browser recording. The duration includes sound before and after the pictures. It stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {

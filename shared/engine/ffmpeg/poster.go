@@ -46,8 +46,7 @@ func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// For a video that starts blank, there are maxCandidates frames to choose from, candidatesApart
-// seconds apart.
+// For a video that starts blank, there are maxCandidates frames to choose from, candidatesApart seconds apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
@@ -58,12 +57,11 @@ const (
 	clearFrom = 0.8
 )
 
-// Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a
-// non-blank frame from the first two seconds. A thumbnail has at most 320 pixels on the longer side
-// and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files are related,
-// like a result and its input: if one thumbnail would be blank, all show the same later moment.
-// Posters writes into the folder. One ffmpeg process makes all first pictures; each video that is
-// searched for a later picture needs another.
+// Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a non-blank
+// frame from the first two seconds. A thumbnail has at most 320 pixels on the longer side and 20 KB, a poster at
+// most [engine.PosterSide] and [engine.MaxPoster]. The files are related, like a result and its input: if one
+// thumbnail would be blank, all show the same later moment. Posters writes into the folder. One ffmpeg process
+// makes all first pictures; each video that is searched for a later picture needs another.
 //
 // Errors: [*engine.Error]. If one file cannot be decoded, the call fails.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
@@ -95,10 +93,9 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// searchLater replaces the videos' pictures if some videos start blank. The new pictures show the
-// first moment at which no video is blank. A video that cannot be decoded that far keeps its first
-// picture. The search leaves a quarter of the context's time for Posters to return the first
-// pictures.
+// searchLater replaces the videos' pictures if some videos start blank. The new pictures show the first moment at
+// which no video is blank. A video that cannot be decoded that far keeps its first picture. The search leaves a
+// quarter of the context's time for Posters to return the first pictures.
 func (t *Tools) searchLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -235,8 +232,7 @@ func clearest(stills []still) int {
 // Picture describes the pictures in a filter graph from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited pictures have luma and chroma in video range. Others are RGB, or RGBA if Alpha is
-	// set.
+	// Limited pictures have luma and chroma in video range. Others are RGB, or RGBA if Alpha is set.
 	Limited, Alpha bool
 }
 
@@ -250,8 +246,7 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a poster-sized picture for a JPEG. The picture's
-// sides must be even.
+// PosterFilters returns the filters that make a poster-sized picture for a JPEG. The picture's sides must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
 		// A side may be odd here, in which case zscale cannot subsample chroma.
@@ -319,8 +314,7 @@ func firstStill(path string, side int) (first still, err error) {
 
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
-// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as
-// white.
+// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as white.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {

@@ -81,8 +81,7 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// The poster is a later frame if the first frames are blank. If all frames are blank, it is the
-// first.
+// The poster is a later frame if the first frames are blank. If all frames are blank, it is the first.
 func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {

@@ -116,8 +116,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, t.checkImage(info)
 }
 
-// precheck names the limit that a file's header exceeds. ffprobe would only report that it cannot
-// decode the file.
+// precheck names the limit that a file's header exceeds. ffprobe would only report that it cannot decode the file.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -115,8 +115,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// If a program is killed at the limit, the system reports slightly less CPU time than the
-		// limit.
+		// If a program is killed at the limit, the system reports slightly less CPU time than the limit.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

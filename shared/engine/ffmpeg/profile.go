@@ -23,9 +23,8 @@ func (p primaries) apply(v [3]float64) (out [3]float64) {
 	return out
 }
 
-// toSRGB returns a table in Adobe's cube format that converts an ICC profile's colors to sRGB. It
-// returns nil if they are practically equal, or if the profile does not consist of primaries and
-// curves.
+// toSRGB returns a table in Adobe's cube format that converts an ICC profile's colors to sRGB. It returns nil if
+// they are practically equal, or if the profile does not consist of primaries and curves.
 func toSRGB(profile []byte) []byte {
 	from, curves, ok := readProfile(profile)
 	if !ok {

@@ -24,8 +24,7 @@ type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
 	AvgFrameRate string `json:"avg_frame_rate"`
-	// RFrameRate is FFmpeg's guess of a rate that fits all times. It is used if the average is
-	// unknown.
+	// RFrameRate is FFmpeg's guess of a rate that fits all times. It is used if the average is unknown.
 	RFrameRate  string `json:"r_frame_rate"`
 	Duration    string
 	StartTime   string `json:"start_time"`
@@ -58,8 +57,7 @@ type sideData struct {
 	DisplayMatrix string
 }
 
-// video describes the chosen video and audio tracks, and reports whether the picture could be
-// decoded.
+// video describes the chosen video and audio tracks, and reports whether the picture could be decoded.
 func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	kinds := map[string][]stream{}
 	for _, s := range r.Streams {
@@ -121,8 +119,7 @@ const lateSound = 10 * time.Millisecond
 // fielded lists codecs whose first frames do not show whether later ones are interlaced.
 var fielded = []string{"h264", "mpeg2video", "mpeg4", "vc1", "mjpeg", "prores", "dvvideo"}
 
-// orientation returns the Exif orientation of a matrix in ffprobe's format, or 0 if it rotates by
-// another angle.
+// orientation returns the Exif orientation of a matrix in ffprobe's format, or 0 if it rotates by another angle.
 func orientation(matrix string) int {
 	rows := strings.Fields(matrix) // use two numbers of each row: an offset, three numbers, an offset ...
 	if len(rows) < 7 {
@@ -175,8 +172,7 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the
-// argument otherwise.
+// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the argument otherwise.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

@@ -40,8 +40,7 @@ type Command struct {
 	Args []string
 	// Stdout, if not nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
-	// Progress, if not nil, is called several times a second until Run returns. Calls do not
-	// overlap.
+	// Progress, if not nil, is called several times a second until Run returns. Calls do not overlap.
 	Progress func(written time.Duration)
 	// Length is the length of the output, if it may be longer than the inputs.
 	Length time.Duration

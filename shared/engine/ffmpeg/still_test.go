@@ -49,8 +49,7 @@ func TestStillDecodesPictures(t *testing.T) {
 	}
 }
 
-// In a container only the server's own folder is writable. Rotated photos and HEIC files need a
-// temporary file.
+// In a container only the server's own folder is writable. Rotated photos and HEIC files need a temporary file.
 func TestStillWritesOnlyToItsFolder(t *testing.T) {
 	tools, folder := *find(t), t.TempDir()
 	tools.Folder = folder

@@ -162,8 +162,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen reports whether FFmpeg may open a path: a hostile file itself, a result, or a system
-// file.
+// mayOpen reports whether FFmpeg may open a path: a hostile file itself, a result, or a system file.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

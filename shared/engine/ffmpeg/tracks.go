@@ -44,8 +44,7 @@ func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
-// corrections returns filters that give frames the first frame's size, and make them progressive
-// and upright.
+// corrections returns filters that give frames the first frame's size, and make them progressive and upright.
 func (s Source) corrections() string {
 	if kind, _ := media.Find(s.MIME); kind.Image {
 		return "setsar=1"
@@ -58,8 +57,7 @@ func (s Source) corrections() string {
 		filters += ",bwdif=mode=send_frame:deint=interlaced"
 	}
 	if turn := turns[s.Info.Orientation]; turn != "" {
-		// Newer versions copy a frame's matrix to the result. FFmpeg 5 copies the file's matrix;
-		// see [unturn].
+		// Newer versions copy a frame's matrix to the result. FFmpeg 5 copies the file's matrix; see [unturn].
 		filters += "," + turn + ",sidedata=mode=delete:type=DISPLAYMATRIX"
 	}
 	return filters

@@ -1,9 +1,8 @@
 // Package openaimedia edits media with servers that offer OpenAI's video and image API, such as
 // vLLM-Omni and SGLang. It uses POST /v1/videos, whose jobs it polls, and POST /v1/images/edits.
 //
-// Such a server runs one model, with restrictions: it receives at most one clip, and a second image
-// only for image edits. Its result is converted to the size, frame rate, length and sound that the
-// catalog promises.
+// Such a server runs one model, with restrictions: it receives at most one clip, and a second image only for
+// image edits. Its result is converted to the size, frame rate, length and sound that the catalog promises.
 package openaimedia
 
 import (

@@ -152,8 +152,7 @@ func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path st
 	return nil
 }
 
-// forget makes the server stop and delete the video. It tries only once, because servers delete old
-// videos anyway.
+// forget makes the server stop and delete the video. It tries only once, because servers delete old videos anyway.
 func (e *Engine) forget(ctx context.Context, target string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()

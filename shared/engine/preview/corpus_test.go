@@ -143,8 +143,7 @@ var orientations = []string{
 type still struct {
 	name string
 	make func(t *testing.T) string
-	// want holds ffmpeg's arguments for the correct picture. If it is nil, ffmpeg itself shows the
-	// file correctly.
+	// want holds ffmpeg's arguments for the correct picture. If it is nil, ffmpeg itself shows the file correctly.
 	want []string
 }
 

@@ -215,8 +215,7 @@ func (e *edit) finish(link string) (string, error) {
 	return link, nil
 }
 
-// place lays a picture over the link at the position that the edit requests, at a distance from the
-// border.
+// place lays a picture over the link at the position that the edit requests, at a distance from the border.
 func (e *edit) place(link, drawn string, edit look.Edit) string {
 	across, down := edit.Place()
 	margin := min(e.size.Width, e.size.Height) / 20

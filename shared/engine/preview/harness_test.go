@@ -167,8 +167,7 @@ func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (dec
 	return decoded, samples
 }
 
-// untouched decodes the input at the result's size and frame rate, and returns as many frames as
-// the result has.
+// untouched decodes the input at the result's size and frame rate, and returns as many frames as the result has.
 func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"

@@ -65,8 +65,7 @@ func TestTypicalInputsAreEdited(t *testing.T) {
 	}
 }
 
-// TestAlphaIsKeptOrWhite edits pictures with transparent areas: an image keeps them, a video shows
-// white there.
+// TestAlphaIsKeptOrWhite edits pictures with transparent areas: an image keeps them, a video shows white there.
 func TestAlphaIsKeptOrWhite(t *testing.T) {
 	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
 	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)

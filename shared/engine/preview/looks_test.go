@@ -53,20 +53,10 @@ var properties = map[string]map[string]func(e edited) bool{
 		"light stays":     func(e edited) bool { return e.after.light > e.before.light-15 },
 		"shapes are kept": func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
 	},
-	"manga": {
-		"black and white": func(e edited) bool { return e.after.color < 2 && e.after.tones <= 8 },
-		"full contrast":   func(e edited) bool { return e.after.contrast > 2*e.before.contrast },
-		"a screen":        func(e edited) bool { return e.after.grain > 15*e.before.grain },
-	},
 	"comic": {
 		"vivid":      func(e edited) bool { return e.after.color > 1.4*e.before.color },
 		"ink":        func(e edited) bool { return e.after.black < e.before.black/2 },
 		"contrasted": func(e edited) bool { return e.after.contrast > 1.2*e.before.contrast },
-	},
-	"pop art": {
-		"loud":       func(e edited) bool { return e.after.color > 1.7*e.before.color },
-		"dots":       func(e edited) bool { return e.after.grain > 3*e.before.grain },
-		"few colors": func(e edited) bool { return inPalette(e.first, 28, popColors) > 0.6 },
 	},
 	"pixel art": {
 		"blocks are even":      func(e edited) bool { in, between := blockiness(e.first, 2); return in < 0.2*between },

@@ -93,8 +93,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around. It crops from a tiled picture, which copies
-// nothing.
+// drift moves a drawn picture that wraps around. It crops from a tiled picture, which copies nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {
@@ -111,8 +110,7 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// drawn returns the filter to the pixel format for drawn pictures, which matches the format of the
-// picture below.
+// drawn returns the filter to the pixel format for drawn pictures, which matches the format of the picture below.
 func (g *graph) drawn() string {
 	switch {
 	case g.single:
@@ -123,8 +121,7 @@ func (g *graph) drawn() string {
 	return "format=gbrp"
 }
 
-// shortest returns the option that ends the output with the picture's frames if a drawn picture's
-// frames never end.
+// shortest returns the option that ends the output with the picture's frames if a drawn picture's frames never end.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

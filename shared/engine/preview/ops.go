@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders a look's operations with fast filters: filters written in C that process slices in
-// parallel.
+// apply renders a look's operations with fast filters: filters written in C that process slices in parallel.
 //
 // Operations that leave no fine detail run at half size, as do later operations that add no detail.
 // Operations that change only shapes work on luma and chroma.
@@ -54,8 +53,7 @@ const halvedFrom = 2.5
 // From this radius, in pixels, flattening runs at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation, apart from warps and color changes, leaves no fine
-// detail.
+// softens reports whether the first operation, apart from warps and color changes, leaves no fine detail.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -340,8 +338,7 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 // levels adapts an expression for a filter that evaluates it for 65536 levels instead of 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
-// curve returns the expression for one channel of the ink. Its input is the ratio of the picture to
-// its surroundings.
+// curve returns the expression for one channel of the ink. Its input is the ratio of the picture to its surroundings.
 func curve(op look.Lines, ink float64) string {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
 	return levels(fmt.Sprintf("255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5", ink, 1-ink, share))

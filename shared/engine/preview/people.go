@@ -105,8 +105,7 @@ type scanner struct {
 	people *people
 	size   catalog.Size
 	finder *person.Finder
-	// step is how many of the clip's frames each received frame stands for. once ends the search at
-	// the first face.
+	// step is how many of the clip's frames each received frame stands for. once ends the search at the first face.
 	step    int
 	once    bool
 	frame   []byte

@@ -28,16 +28,14 @@ func difference(a, b []picture) float64 {
 
 // traits are measurements of a picture, from 0 to 255 unless stated otherwise.
 type traits struct {
-	// light, contrast, black and white are luma's mean, standard deviation, and 2nd and 98th
-	// percentiles.
+	// light, contrast, black and white are luma's mean, standard deviation, and 2nd and 98th percentiles.
 	light, contrast, black, white float64
 	// color is the mean Oklab chroma times 1000.
 	color float64
 	// warmth is the mean of red minus the mean of blue.
 	warmth           float64
 	red, green, blue float64
-	// edges is the mean luma step between neighboring pixels. grain is the mean of luma's second
-	// differences.
+	// edges is the mean luma step between neighboring pixels. grain is the mean of luma's second differences.
 	edges, grain float64
 	// tones is how many of 4096 colors (4 bits per channel) cover nine tenths of the picture.
 	tones int

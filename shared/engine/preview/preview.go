@@ -1,5 +1,4 @@
-// Package preview edits media on the CPU with FFmpeg, so that the service is complete on a machine
-// without a GPU.
+// Package preview edits media on the CPU with FFmpeg, so that the service is complete on a machine without a GPU.
 //
 // It is a preview, not a model. It recognizes people, but no objects: it changes colors, edges and
 // textures. A prompt is looked up in a lexicon of looks (package look). A reference image
@@ -138,8 +137,7 @@ func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look returns the requested look. It has no operations if the engine follows no part of the
-// request.
+// look returns the requested look. It has no operations if the engine follows no part of the request.
 func (e *edit) look() look.Look {
 	if len(e.asked.Understood) == 0 {
 		return look.Look{Seed: e.spec.Seed}

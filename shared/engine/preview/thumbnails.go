@@ -40,8 +40,7 @@ func (e *edit) write(link, file, codec string, options ...string) {
 	e.captures = append(e.captures, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
 }
 
-// readPoster returns nil if the file is missing or too large. The poster is then made from the
-// result.
+// readPoster returns nil if the file is missing or too large. The poster is then made from the result.
 func (e *edit) readPoster() []byte {
 	path := filepath.Join(e.folder, resultPoster)
 	info, err := os.Stat(path)

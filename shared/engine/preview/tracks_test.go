@@ -325,8 +325,7 @@ func changed(t *testing.T, path string, change func(content []byte) bool) string
 	return path
 }
 
-// tones returns the frequency in each of several equal parts of a file's sound, measured by zero
-// crossings.
+// tones returns the frequency in each of several equal parts of a file's sound, measured by zero crossings.
 func tones(t *testing.T, path string, parts int) []float64 {
 	t.Helper()
 	if parts == 0 {

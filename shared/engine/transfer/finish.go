@@ -18,8 +18,7 @@ type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Finisher converts a server's result to the size, rate, length and sound that the catalog
-// promises.
+// Finisher converts a server's result to the size, rate, length and sound that the catalog promises.
 type Finisher struct {
 	Runner Runner
 	// Done is the progress reached before the conversion, 0 to 1.

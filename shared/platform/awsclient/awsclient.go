@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// Attempts is the maximum number of attempts for a call that is throttled, fails inside AWS or
-	// gets no response.
+	// Attempts is the maximum number of attempts for a call that is throttled, fails inside AWS or gets no response.
 	Attempts = 4
 	// AttemptTime limits how long one attempt waits for a response.
 	AttemptTime = 3 * time.Second
@@ -26,8 +25,7 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer limits each client's retries, so that an outage in AWS does not cause four times the
-// load.
+// Retryer limits each client's retries, so that an outage in AWS does not cause four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts

@@ -7,9 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Endpoint returns a service's address in the region, without a trailing slash, for calls without
-// an SDK client. id is the service's SDK id, such as "Lambda". A configured endpoint takes
-// precedence.
+// Endpoint returns a service's address in the region, without a trailing slash, for calls without an SDK client.
+// id is the service's SDK id, such as "Lambda". A configured endpoint takes precedence.
 func Endpoint(ctx context.Context, config aws.Config, id string) (string, error) {
 	for _, source := range config.ConfigSources {
 		if own, ok := source.(interface {

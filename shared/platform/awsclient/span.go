@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Trace makes clients create one span per call, including all attempts. A nil tracer turns tracing
-// off.
+// Trace makes clients create one span per call, including all attempts. A nil tracer turns tracing off.
 func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	if tracer == nil {
 		return config

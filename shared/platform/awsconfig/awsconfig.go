@@ -42,8 +42,7 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 
 type endpoints struct{ getenv func(string) string }
 
-// GetServiceBaseEndpoint is called by the SDK with a service name such as "DynamoDB" or "Secrets
-// Manager".
+// GetServiceBaseEndpoint is called by the SDK with a service name such as "DynamoDB" or "Secrets Manager".
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	url := e.getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
 	return url, url != "", nil

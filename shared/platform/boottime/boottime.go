@@ -1,7 +1,6 @@
-// Package boottime is a clock that cannot be set: the time since this machine booted, which is the
-// same for all of its processes. It keeps running while the machine sleeps, and it never jumps. It
-// restarts at zero when the machine boots; [Clock.Boot] identifies the boot. A virtual machine's
-// clock stops while the host pauses the machine.
+// Package boottime is a clock that cannot be set: the time since this machine booted, which is the same for all of
+// its processes. It keeps running while the machine sleeps, and it never jumps. It restarts at zero when the machine
+// boots; [Clock.Boot] identifies the boot. A virtual machine's clock stops while the host pauses the machine.
 package boottime
 
 import (

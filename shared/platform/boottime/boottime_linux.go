@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unlike Go's CLOCK_MONOTONIC, this clock keeps running while the machine sleeps
-// (clock_gettime(2)).
+// Unlike Go's CLOCK_MONOTONIC, this clock keeps running while the machine sleeps (clock_gettime(2)).
 const clockID = unix.CLOCK_BOOTTIME
 
 func bootID() (string, error) {

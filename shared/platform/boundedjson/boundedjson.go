@@ -1,6 +1,5 @@
-// Package boundedjson decodes untrusted JSON. Decoding many small values can take 40 times the
-// JSON's length or more in memory, so the package limits the number of values as well as the number
-// of bytes.
+// Package boundedjson decodes untrusted JSON. Decoding many small values can take 40 times the JSON's length or
+// more in memory, so the package limits the number of values as well as the number of bytes.
 package boundedjson
 
 import (
@@ -19,9 +18,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the JSON has more than %d %s", e.Most, e.What)
 }
 
-// Read reads to the end and decodes the first JSON value, like json.Decoder. Errors: LimitError if
-// there are more than maxBytes or maxValues; errors of the reader and of json.Decoder, such as
-// io.ErrUnexpectedEOF.
+// Read reads to the end and decodes the first JSON value, like json.Decoder. Errors: LimitError if there are more
+// than maxBytes or maxValues; errors of the reader and of json.Decoder, such as io.ErrUnexpectedEOF.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
 	if err != nil {

@@ -2,9 +2,8 @@
 // origin, with the library libc2pa_c.
 //
 // That library parses untrusted files. So every call starts a helper, which is this program in a
-// [sandbox.Sandbox]. The helper loads the library, receives open files, and exits. The signing key
-// stays in the server: a helper requests a signature through a pipe, and gets only one. This
-// package never uses the network.
+// [sandbox.Sandbox]. The helper loads the library, receives open files, and exits. The signing key stays in the
+// server: a helper requests a signature through a pipe, and gets only one. This package never uses the network.
 package c2pa
 
 import (
@@ -24,8 +23,7 @@ import (
 
 var (
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that the credentials are remote, at an address that the file's creator
-	// chose.
+	// ErrElsewhere means that the credentials are remote, at an address that the file's creator chose.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
 	// ErrLost means that the file made the helper crash or use too much memory or time.
 	ErrLost = errors.New("c2pa: the helper exited")
@@ -77,8 +75,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// beside returns the path of a library next to this program, or just the library's name, for the
-// system to search.
+// beside returns the path of a library next to this program, or just the library's name, for the system to search.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -107,8 +104,7 @@ func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings makes the library verify every file that it reads or signs, without network access.
-// anchors is PEM, or "".
+// settings makes the library verify every file that it reads or signs, without network access. anchors is PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,

@@ -1,6 +1,5 @@
-// Package clock derives the time of day from elapsed time, and follows the machine's clock
-// cautiously. People and networks may set that clock, briefly or permanently, and a wrong time in
-// records stays wrong.
+// Package clock derives the time of day from elapsed time, and follows the machine's clock cautiously. People and
+// networks may set that clock, briefly or permanently, and a wrong time in records stays wrong.
 //
 // A clock continues from its last time. It logs a step of the machine's clock immediately, but
 // follows it only after Hold. It never follows a step larger than Absurd. For Quiet after a step,
@@ -141,10 +140,9 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then stores the time. When it follows a step, it
-// calls follow so that stored records can be adjusted: before a step forward, and after a step
-// back, so that records never look older than they are. The clock follows the step only if follow
-// returns nil.
+// Run checks for steps until the context ends, and then stores the time. When it follows a step, it calls follow
+// so that stored records can be adjusted: before a step forward, and after a step back, so that records never
+// look older than they are. The clock follows the step only if follow returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(checkEvery), time.NewTicker(keepEvery)
 	defer look.Stop()

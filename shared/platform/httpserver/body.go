@@ -24,10 +24,9 @@ const steadyRate = 128 << 10
 // BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request body stopped arriving."
 
-// body is a request body with a minimum speed and a maximum time. The sender starts with some spare
-// time, pace.grace. Waiting for bytes uses it up. Every byte adds the time that it takes at the
-// minimum speed, up to the initial value. So a sender may pause or be slow at times, but a sender
-// that only sends a byte now and then is soon cut off.
+// body is a request body with a minimum speed and a maximum time. The sender starts with some spare time, pace.grace.
+// Waiting for bytes uses it up. Every byte adds the time that it takes at the minimum speed, up to the initial value.
+// So a sender may pause or be slow at times, but a sender that only sends a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController

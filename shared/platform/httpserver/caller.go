@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Caller returns the address of a request's sender, or "" if unknown. An IPv6 address is reduced to
-// its /64 network, which belongs to one customer. X-Forwarded-For is used only if the sender is a
-// trusted proxy. In that case, the caller is the last untrusted address in it, because the caller
-// may have forged earlier ones.
+// Caller returns the address of a request's sender, or "" if unknown. An IPv6 address is reduced to its /64
+// network, which belongs to one customer. X-Forwarded-For is used only if the sender is a trusted proxy. In that
+// case, the caller is the last untrusted address in it, because the caller may have forged earlier ones.
 func Caller(r *http.Request, trusted []netip.Prefix) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

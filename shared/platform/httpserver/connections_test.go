@@ -107,8 +107,7 @@ func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// Slow senders use up all connections of their addresses. Uploads with a credential from those
-// addresses continue.
+// Slow senders use up all connections of their addresses. Uploads with a credential from those addresses continue.
 func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	known := make(chan struct{}, 1)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

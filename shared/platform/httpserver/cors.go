@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Origins lists the origins from which browsers may call. If it is empty or contains "*", any
-// origin may.
+// Origins lists the origins from which browsers may call. If it is empty or contains "*", any origin may.
 type Origins []string
 
 // preflightAge is the maximum that Chromium accepts, in seconds.

@@ -31,10 +31,9 @@ const (
 	lost
 )
 
-// framing parses the requests on a connection just far enough to know where each ends. It rejects
-// requests that net/http accepts although a proxy might see a different end: Transfer-Encoding
-// together with Content-Length or in HTTP/1.0, and folded fields. Lengths may consist only of
-// digits.
+// framing parses the requests on a connection just far enough to know where each ends. It rejects requests that
+// net/http accepts although a proxy might see a different end: Transfer-Encoding together with Content-Length or
+// in HTTP/1.0, and folded fields. Lengths may consist only of digits.
 type framing struct {
 	part part
 	// line is the beginning of the current line, from earlier reads.

@@ -58,8 +58,7 @@ func TestRequestSmugglingIsPrevented(t *testing.T) {
 	}
 }
 
-// Bytes after the request must not be treated as another request, which a proxy would not have
-// seen.
+// Bytes after the request must not be treated as another request, which a proxy would not have seen.
 func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	served := make(chan string, 10)
 	address, _ := start(t,
@@ -147,8 +146,7 @@ func TestValidConnectionsStayOpen(t *testing.T) {
 	}
 }
 
-// The body looks like net/http's own error response, and is split into writes at different
-// positions.
+// The body looks like net/http's own error response, and is split into writes at different positions.
 func TestBodyResemblingRejectionIsUnchanged(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",

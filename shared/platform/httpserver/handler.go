@@ -33,9 +33,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account. The access log then shows the account, the connection is
-// protected, and a slow body gets its full time. It must be called from the goroutine that handles
-// the request.
+// SetAccount records a request's account. The access log then shows the account, the connection is protected, and
+// a slow body gets its full time. It must be called from the goroutine that handles the request.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
@@ -104,8 +103,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run calls the handler, and responds if it panics. It reports whether the response must be
-// aborted.
+// run calls the handler, and responds if it panics. It reports whether the response must be aborted.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
@@ -128,8 +126,7 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 	return false
 }
 
-// levelOf returns debug for successful health probes, and for successful reads if QuietReads is
-// set.
+// levelOf returns debug for successful health probes, and for successful reads if QuietReads is set.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

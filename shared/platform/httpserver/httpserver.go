@@ -1,6 +1,5 @@
-// Package httpserver adds the following to HTTP servers: request ids, an access log, panic
-// recovery, time limits, complete responses to clients that are still sending, and graceful
-// shutdown.
+// Package httpserver adds the following to HTTP servers: request ids, an access log, panic recovery, time limits,
+// complete responses to clients that are still sending, and graceful shutdown.
 package httpserver
 
 import (
@@ -21,8 +20,7 @@ const (
 	// How long an idle connection stays open for the next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// When handlers are cut off, they may still respond within partingTime, and must return within
-	// another cutTime.
+	// When handlers are cut off, they may still respond within partingTime, and must return within another cutTime.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
@@ -49,8 +47,7 @@ type Config struct {
 	// sender may fall behind it: 30 s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest limits how long a body may take: 1 hour by default. Bodies that need longer at 1
-	// Mbit/s get more time.
+	// Longest limits how long a body may take: 1 hour by default. Bodies that need longer at 1 Mbit/s get more time.
 	Longest time.Duration
 	// DrainBytes and DrainTime limit how much of a request is read after an early response, and for
 	// how long. The defaults are 1 GiB and 30 s.
@@ -110,10 +107,9 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http itself rejects before calling Handler, for
-		// example because of an unknown expectation, and then reads to the end. Handler removes
-		// this timeout and sets a deadline for each step instead, because a read or write timeout
-		// would limit entire transfers.
+		// This limits only requests that net/http itself rejects before calling Handler, for example because of
+		// an unknown expectation, and then reads to the end. Handler removes this timeout and sets a deadline for
+		// each step instead, because a read or write timeout would limit entire transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -187,8 +183,7 @@ func (a *active) end() {
 	}
 }
 
-// stop prevents new handlers from running, and returns a channel that is closed once none is
-// running.
+// stop prevents new handlers from running, and returns a channel that is closed once none is running.
 func (a *active) stop() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -50,8 +50,7 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent limits the unsent data in the kernel, without slowing down downloads as a small send
-// buffer would.
+// limitUnsent limits the unsent data in the kernel, without slowing down downloads as a small send buffer would.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
@@ -133,9 +132,8 @@ func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// If a connection is closed with unread bytes, the system resets it, and the client loses the end
-// of the response. So after net/http's own responses, Close first ends the stream and discards
-// incoming bytes.
+// If a connection is closed with unread bytes, the system resets it, and the client loses the end of the
+// response. So after net/http's own responses, Close first ends the stream and discards incoming bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
@@ -158,8 +156,7 @@ func beginAnswer(r *http.Request) {
 	}
 }
 
-// After a response, the connection waits for the next request. A hijacked connection no longer uses
-// HTTP.
+// After a response, the connection waits for the next request. A hijacked connection no longer uses HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

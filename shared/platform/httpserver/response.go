@@ -73,8 +73,7 @@ func (w *response) beforeAnswer() {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Usually the rest has already arrived, and the connection can be kept. Do not wait for
-		// slow clients.
+		// Usually the rest has already arrived, and the connection can be kept. Do not wait for slow clients.
 		b.until = time.Now().Add(smallRestTime)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte to detect the end
 		if b.complete {

@@ -31,9 +31,8 @@ type Answer struct {
 // Monitoring requests these paths every few seconds, so their spans would flood the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span. Its parent is the context's span, or else the client's from the
-// header (W3C Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if
-// it is not recorded.
+// begin starts a request's span. Its parent is the context's span, or else the client's from the header (W3C
+// Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if it is not recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -65,8 +64,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// knownMethod follows OpenTelemetry's "Semantic conventions for HTTP": unknown methods become
-// "_OTHER".
+// knownMethod follows OpenTelemetry's "Semantic conventions for HTTP": unknown methods become "_OTHER".
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

@@ -36,8 +36,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// bufferedWriter behaves like a server's writer: the first status freezes the header, and HEAD has
-// no body.
+// bufferedWriter behaves like a server's writer: the first status freezes the header, and HEAD has no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header

@@ -25,9 +25,8 @@ const (
 	Streaming
 )
 
-// MostSent returns the size of the largest blob that a function should send itself, in bytes.
-// Lambda streams at most 200 MB, at 2 MB/s after the first 6 MB, and buffers at most 6 MB in
-// base64.
+// MostSent returns the size of the largest blob that a function should send itself, in bytes. Lambda streams at
+// most 200 MB, at 2 MB/s after the first 6 MB, and buffers at most 6 MB in base64.
 func (m Mode) MostSent() int64 {
 	if m == Buffered {
 		return 4 << 20

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// NewLogger returns a logger that writes JSON lines. A request's lines contain its ids from API
-// Gateway and Lambda.
+// NewLogger returns a logger that writes JSON lines. A request's lines contain its ids from API Gateway and Lambda.
 func NewLogger(out io.Writer) *slog.Logger {
 	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }

@@ -1,5 +1,4 @@
-// Package otlp sends traces with OTLP over HTTP, configured through OpenTelemetry's environment
-// variables.
+// Package otlp sends traces with OTLP over HTTP, configured through OpenTelemetry's environment variables.
 package otlp
 
 import (
@@ -22,12 +21,10 @@ import (
 const (
 	// queueSize limits the number of waiting spans, about 4 MB. Further spans are dropped.
 	queueSize = 2048
-	// batchSize is the number of spans sent together. batchEvery is how long a span waits for
-	// others.
+	// batchSize is the number of spans sent together. batchEvery is how long a span waits for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime limits a batch including all attempts. stopTime limits sending the remaining spans
-	// at the end.
+	// sendTime limits a batch including all attempts. stopTime limits sending the remaining spans at the end.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
 	// maxAnswer limits the size of a collector's response, because the text of an error is logged.

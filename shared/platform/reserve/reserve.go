@@ -52,8 +52,7 @@ func (r *Reserve) ReleaseIfFull() bool {
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore reserves the space again if more than enough is free. It reports whether the reserve is
-// held.
+// Restore reserves the space again if more than enough is free. It reports whether the reserve is held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// System files that decoders and their libraries read, for example to find the number of
-// processors.
+// System files that decoders and their libraries read, for example to find the number of processors.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
@@ -94,8 +93,7 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns nil if the dynamic linker cannot list a program's libraries (musl's, for
-// example).
+// dependencies returns nil if the dynamic linker cannot list a program's libraries (musl's, for example).
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

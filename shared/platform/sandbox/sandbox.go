@@ -12,9 +12,8 @@
 //     if the server does not run as root;
 //   - a separate user, if the server runs as root.
 //
-// [New] determines once which layers a machine lacks, and [Sandbox.Lacks] returns them. If a layer
-// that the machine has fails for one program, that program is not started: no program runs with
-// fewer layers than reported.
+// [New] determines once which layers a machine lacks, and [Sandbox.Lacks] returns them. If a layer that the machine
+// has fails for one program, that program is not started: no program runs with fewer layers than reported.
 //
 // Some layers can be applied only by the process that then becomes the program. Therefore this
 // program runs itself again under another name: see package launcher.
@@ -160,8 +159,7 @@ func (f *Sandbox) String() string {
 	return parts
 }
 
-// Without returns a sandbox without some layers. Tests use it to find out which layer prevents an
-// action.
+// Without returns a sandbox without some layers. Tests use it to find out which layer prevents an action.
 func (f *Sandbox) Without(out Layers) *Sandbox {
 	less := *f
 	less.layers = Layers{
@@ -212,8 +210,7 @@ func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.Fi
 // Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended reports whether the launcher executed the program. Call it after the process has exited or
-// failed to start.
+// Ended reports whether the launcher executed the program. Call it after the process has exited or failed to start.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()

@@ -9,8 +9,7 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// These systems cannot kill a child when this program dies. The CPU time limit eventually ends the
-// child.
+// These systems cannot kill a child when this program dies. The CPU time limit eventually ends the child.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}

@@ -33,8 +33,7 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// WithParent makes spans of the context children of the traceparent's span. It ignores an invalid
-// traceparent.
+// WithParent makes spans of the context children of the traceparent's span. It ignores an invalid traceparent.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx

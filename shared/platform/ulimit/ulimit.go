@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// Least is the minimum address space in bytes. An idle server reserves 2 GiB and uses 0.1 GiB of
-// it.
+// Least is the minimum address space in bytes. An idle server reserves 2 GiB and uses 0.1 GiB of it.
 const Least = 4 << 30
 
 // Checking in main would be too late.

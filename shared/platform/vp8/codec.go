@@ -131,8 +131,7 @@ func (c *Codec) Close() {
 
 func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 
-// running returns the helper, starting one if necessary. The caller must hold mu. Errors:
-// ErrFailed, ErrClosed.
+// running returns the helper, starting one if necessary. The caller must hold mu. Errors: ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
 	case c.closed.Load():

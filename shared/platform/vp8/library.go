@@ -19,8 +19,7 @@ import (
 
 // Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// FrameTime is how long a helper may take for one frame before it is killed. Find sets it to
-	// DefaultFrameTime.
+	// FrameTime is how long a helper may take for one frame before it is killed. Find sets it to DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox

@@ -1,16 +1,14 @@
 // Package vp8 decodes and encodes VP8 (RFC 6386) in separate processes.
 //
-// An untrusted video may compromise its decoder. So every [Codec] has a helper, which is this
-// program in a [sandbox.Sandbox]. The helper loads libvpx and can only compute. The server writes
-// compressed frames and pictures to memory shared with the helper, and sends requests through a
-// pipe. If a helper crashes or takes too long, its session gets one error. The next call starts
-// another helper, which continues from a key frame.
+// An untrusted video may compromise its decoder. So every [Codec] has a helper, which is this program in a
+// [sandbox.Sandbox]. The helper loads libvpx and can only compute. The server writes compressed frames and
+// pictures to memory shared with the helper, and sends requests through a pipe. If a helper crashes or takes too
+// long, its session gets one error. The next call starts another helper, which continues from a key frame.
 //
 // Pictures are *image.YCbCr with 4:2:0 chroma subsampling, in video range: luma 16 to 235, chroma
 // 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full range.
 //
-// libvpx is a system library that the server looks for at startup ([Find]). The program is built
-// without cgo.
+// libvpx is a system library that the server looks for at startup ([Find]). The program is built without cgo.
 package vp8
 
 import (
@@ -33,15 +31,13 @@ const DefaultFrameTime = 5 * time.Second
 var (
 	// ErrBroken means that the frame is not VP8 or is damaged.
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
-	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame
-	// bytes.
+	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
 	// ErrKeyFrame means that the frame depends on frames that the decoder does not have. Ask the
 	// sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// ErrLost means that the helper exited while working on the frame, or was killed after
-	// FrameTime. The next helper needs a key frame, so ask the sender for one. The next encoded
-	// frame will be a key frame.
+	// ErrLost means that the helper exited while working on the frame, or was killed after FrameTime. The next
+	// helper needs a key frame, so ask the sender for one. The next encoded frame will be a key frame.
 	ErrLost = errors.New("vp8: the codec stopped and must restart")
 	// ErrFailed means that helpers cannot be started or keep exiting. The session should end.
 	ErrFailed = errors.New("vp8: the codec has failed")

@@ -37,8 +37,7 @@ type Config struct {
 	// Idempotency runs each Idempotency-Key only once. nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
-	// Stopping ends calls that are waiting for a job, because no worker will run it. nil means
-	// never.
+	// Stopping ends calls that are waiting for a job, because no worker will run it. nil means never.
 	Stopping context.Context
 	// Draining ends event streams, before Stopping ends other calls. Clients then reconnect,
 	// possibly to another server. nil means the same as Stopping.
@@ -66,23 +65,18 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait is how long a caller waits for an image. Then its job is cancelled. 0 means
-	// DefaultImageWait.
+	// ImageWait is how long a caller waits for an image. Then its job is cancelled. 0 means DefaultImageWait.
 	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video. The job then continues.
 	VideoWait time.Duration
-	// AfterWait calls over in a goroutine after the wait, unless stop is called first. nil means
-	// time.AfterFunc.
+	// AfterWait calls over in a goroutine after the wait, unless stop is called first. nil means time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
-	// Warm reports whether a worker is accepting jobs from the lane, and starts a worker if not.
-	// Image requests are rejected while no worker is running. nil means that a worker is always
-	// running.
+	// Warm reports whether a worker is accepting jobs from the lane, and starts a worker if not. Image requests
+	// are rejected while no worker is running. nil means that a worker is always running.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Downloads signs the URLs to which the content route redirects. nil means that the route sends
-	// the bytes itself.
+	// Downloads signs the URLs to which the content route redirects. nil means that the route sends the bytes itself.
 	Downloads DownloadSigner
-	// RedirectAbove is the maximum number of bytes that the content route sends itself. Larger
-	// content is redirected.
+	// RedirectAbove is the maximum number of bytes that the content route sends itself. Larger content is redirected.
 	RedirectAbove int64
 	// EventsOnce is for responses that cannot be streamed: event streams send only the job's
 	// current state. Clients then poll.
@@ -93,8 +87,7 @@ type JobRoutes struct {
 
 type FileRoutes struct {
 	Files *file.Service
-	// Intake limits uploads in progress. It is nil in functions, which receive each request as a
-	// single event.
+	// Intake limits uploads in progress. It is nil in functions, which receive each request as a single event.
 	Intake *file.Intake
 	// Posters makes thumbnails of stored files on first request, in folders below Scratch. If it is
 	// nil, only thumbnails made by workers are served.
@@ -124,8 +117,7 @@ type SessionRoutes struct {
 	Sessions Sessions
 	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
-	// MediaURL is the base URL of the other groups, for the group RealtimePage. Empty means this
-	// server.
+	// MediaURL is the base URL of the other groups, for the group RealtimePage. Empty means this server.
 	MediaURL string
 }
 
@@ -138,8 +130,7 @@ type InfoRoutes struct {
 	// InferenceURL is the inference gateway's base URL, for the OpenAPI document, which covers both
 	// services. Empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is the console's URL relative to GET /, such as "./console/". It is empty if there
-	// is no console.
+	// ConsoleURL is the console's URL relative to GET /, such as "./console/". It is empty if there is no console.
 	ConsoleURL string
 	Engine     EngineFacts
 }
@@ -222,8 +213,7 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 			w.Header().Set("Referrer-Policy", "no-referrer")
 		}
 		if credential.CheckSecret(secret) == nil {
-			// URLs end up in logs and browser histories, so permanent keys are not accepted in
-			// them.
+			// URLs end up in logs and browser histories, so permanent keys are not accepted in them.
 			return credential.Principal{}, fault.New(fault.Unauthorized,
 				"api_key in the query must be a client token. Send a permanent key in the x-api-key header.")
 		}
@@ -236,8 +226,7 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz and its alias /health. They return 200 once the service is
-// ready.
+// Health is the group of GET /healthz and its alias /health. They return 200 once the service is ready.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},

@@ -112,8 +112,7 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock, because on a slow machine a request may cross a second or minute
-// boundary.
+// stopClock stops the clock, because on a slow machine a request may cross a second or minute boundary.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)

@@ -30,8 +30,7 @@ type bodyError struct{ err error }
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// body reads a request body up to a limit. It keeps the error of a failed read, because readers may
-// replace it.
+// body reads a request body up to a limit. It keeps the error of a failed read, because readers may replace it.
 type body struct {
 	source io.Reader
 	// left is how much of the limit remains, in bytes. Reading more fails with tooLarge.

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets is the group for the budgets of an account and of its keys
-// (docs/contract/budgets.md#who-sets-them).
+// Budgets is the group for the budgets of an account and of its keys (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.inTurn(s.listBudgets)},
@@ -246,9 +245,8 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey returns an error unless the budget is for a different key that has no more permissions
-// than by, the admin key. This keeps keys from raising their own limits. Only the operator can
-// change the account's budget.
+// ownKey returns an error unless the budget is for a different key that has no more permissions than by, the
+// admin key. This keeps keys from raising their own limits. Only the operator can change the account's budget.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

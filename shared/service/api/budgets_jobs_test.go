@@ -81,8 +81,7 @@ func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	w.used(spent, 0)
 }
 
-// Edits that lengthen the result reserve the result's length, even if the header does not give the
-// size.
+// Edits that lengthen the result reserve the result's length, even if the header does not give the size.
 func TestLongerResultReservesItsLength(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock()

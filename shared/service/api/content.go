@@ -65,8 +65,7 @@ type stored struct {
 	gone string
 }
 
-// asked returns the number of bytes requested: the length of the range, 0 for HEAD, or else the
-// full size.
+// asked returns the number of bytes requested: the length of the range, 0 for HEAD, or else the full size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -253,9 +252,8 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter opens the blob before http.ServeContent sends the header, so that an unreadable
-// blob causes an error response rather than a truncated 200. It also rewrites ServeContent's
-// errors.
+// contentWriter opens the blob before http.ServeContent sends the header, so that an unreadable blob causes an
+// error response rather than a truncated 200. It also rewrites ServeContent's errors.
 type contentWriter struct {
 	http.ResponseWriter
 	service  *service

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// priced returns a catalog with prices: per second for clips and text-to-video, and per edit for
-// images.
+// priced returns a catalog with prices: per second for clips and text-to-video, and per edit for images.
 func priced(t *testing.T) []byte {
 	t.Helper()
 	source, err := os.ReadFile("../../domain/catalog/catalog.yaml")
@@ -44,8 +43,7 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// Estimates use the input's length, the final cost uses the result's. Failed jobs and unchanged
-// results are free.
+// Estimates use the input's length, the final cost uses the result's. Failed jobs and unchanged results are free.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))

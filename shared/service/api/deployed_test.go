@@ -75,8 +75,7 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 	}
 }
 
-// Lambda limits the size of streamed responses, so larger content is redirected, except for small
-// ranges.
+// Lambda limits the size of streamed responses, so larger content is redirected, except for small ranges.
 func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)

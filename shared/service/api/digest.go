@@ -12,8 +12,7 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes the bytes that it reads while the caller writes them. The caller must finally
-// call sum or stop.
+// digestReader hashes the bytes that it reads while the caller writes them. The caller must finally call sum or stop.
 type digestReader struct {
 	source io.Reader
 	// left is how much of the limit remains, in bytes. Reading more fails with tooLarge.

@@ -88,8 +88,7 @@ func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
 	return m.Store.Copy(ctx, from, to)
 }
 
-// Delete does nothing after the process has died, but returns no error, because callers would
-// retry.
+// Delete does nothing after the process has died, but returns no error, because callers would retry.
 func (m mortalBlobs) Delete(ctx context.Context, name string) error {
 	if m.process.write() != nil {
 		return nil
@@ -245,9 +244,8 @@ type slowUpload struct {
 
 type pendingURL struct{ url, bytes string }
 
-// Whatever calls are made and whenever the process dies, every byte in the blob folder counts
-// toward an account or a limited class. In the end, no bytes remain: see
-// docs/contract/limits.md#bytes-on-the-disk.
+// Whatever calls are made and whenever the process dies, every byte in the blob folder counts toward an account
+// or a limited class. In the end, no bytes remain: see docs/contract/limits.md#bytes-on-the-disk.
 func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {
@@ -467,8 +465,7 @@ func (w *diskWorld) step() string {
 	return "sweeps after " + age.String()
 }
 
-// answered sends a request and returns its status. Only a call during which the process dies may
-// return 500.
+// answered sends a request and returns its status. Only a call during which the process dies may return 500.
 func (w *diskWorld) answered(method, path, key string) string {
 	w.t.Helper()
 	return fmt.Sprint(method, " ", path, ": ", w.checked(w.request(method, path, key, nil)).status)
@@ -605,8 +602,7 @@ func (w *diskWorld) holds(when string) {
 
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
-// uncounted describes bytes in the blob folder that no class covers. It returns "" if there are
-// none.
+// uncounted describes bytes in the blob folder that no class covers. It returns "" if there are none.
 func (w *diskWorld) uncounted() (wrong string) {
 	w.t.Helper()
 	var stored, left int64

@@ -202,8 +202,7 @@ func readHead(content io.Reader) ([]byte, error) {
 
 const undeclared = "application/octet-stream"
 
-// typeOf detects the type. If that fails, it returns the declared type
-// (docs/contract/media.md#file-reference).
+// typeOf detects the type. If that fails, it returns the declared type (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
 	detected, known := sniff.Any(head)
 	if known {

@@ -21,19 +21,16 @@ import (
 
 // Errors: *engine.Error with code invalid_input if a file cannot be decoded.
 type Posters interface {
-	// Posters returns a JPEG of each file; for a video, it shows one of the first frames. It may
-	// write to the folder.
+	// Posters returns a JPEG of each file; for a video, it shows one of the first frames. It may write to the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits the
-	// turn itself, plus time for the file's size. It is short, so that a few slow turns do not make
-	// others time out.
+	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits the turn itself,
+	// plus time for the file's size. It is short, so that a few slow turns do not make others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one
-	// of each.
+	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one of each.
 	maxTurns = 2
 	// thumbnailRetry is the Retry-After value when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second

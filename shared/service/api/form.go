@@ -167,9 +167,8 @@ var integerForm = sync.OnceValue(func() *regexp.Regexp {
 
 // parse returns a string, an int64 or a bool.
 //
-// It accepts the same integers as pydantic: with surrounding white space, a sign, single
-// underscores between digits, and a fraction of zeros. For booleans, see
-// docs/contract/media.md#forms.
+// It accepts the same integers as pydantic: with surrounding white space, a sign, single underscores between
+// digits, and a fraction of zeros. For booleans, see docs/contract/media.md#forms.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -183,8 +182,7 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// If the number is out of range, ParseInt returns the nearest int64, which fails the same
-		// check.
+		// If the number is out of range, ParseInt returns the nearest int64, which fails the same check.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

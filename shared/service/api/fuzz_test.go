@@ -101,8 +101,7 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm checks that a form leads either to problems located in its fields or body, or to a
-// valid order.
+// checkForm checks that a form leads either to problems located in its fields or body, or to a valid order.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)

@@ -152,8 +152,7 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// failureOf reports an invalid input as a problem with the request's only file, or else with the
-// body.
+// failureOf reports an invalid input as a problem with the request's only file, or else with the body.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {

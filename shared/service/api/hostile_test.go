@@ -61,8 +61,7 @@ type hostileForm struct {
 	detail string
 }
 
-// rejects checks that each form gets the expected response and leaves behind no blob and no
-// goroutine.
+// rejects checks that each form gets the expected response and leaves behind no blob and no goroutine.
 func rejects(t *testing.T, w *world, forms []hostileForm) {
 	t.Helper()
 	for _, form := range forms {

@@ -143,9 +143,8 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf separates claims made with tokens from claims made with permanent keys. All of an account's
-// tokens share their claims. This keeps a token from using up or reading a server's
-// Idempotency-Key.
+// keyOf separates claims made with tokens from claims made with permanent keys. All of an account's tokens share
+// their claims. This keeps a token from using up or reading a server's Idempotency-Key.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -153,8 +152,7 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated returns nil instead of a capacity error if the request is a retry of an accepted
-// one.
+// unlessRepeated returns nil instead of a capacity error if the request is a retry of an accepted one.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	if !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
 		return full

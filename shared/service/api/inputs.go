@@ -31,8 +31,7 @@ type inputs struct {
 	earlier func() string
 	// clip is the input video's length, or 0.
 	clip time.Duration
-	// size and rate (frames per second) describe the file in the field "data". They are 0 if
-	// unknown.
+	// size and rate (frames per second) describe the file in the field "data". They are 0 if unknown.
 	size catalog.Size
 	rate float64
 }
@@ -114,9 +113,8 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// gone returns the problem for a reference to a missing file. If the request retries one that
-// referred to the file, gone returns the earlier input instead, so that the retry gets the first
-// response.
+// gone returns the problem for a reference to a missing file. If the request retries one that referred to the
+// file, gone returns the earlier input instead, so that the retry gets the first response.
 func (in *inputs) gone(
 	ctx context.Context, field *catalog.Field, reference string, unknown problem,
 ) (*job.Input, *problem, error) {
@@ -136,16 +134,14 @@ func (in *inputs) gone(
 	return &input, nil, nil
 }
 
-// fileReference is a stored file to be copied as an input. unknown is the problem to report if it
-// has been deleted.
+// fileReference is a stored file to be copied as an input. unknown is the problem to report if it has been deleted.
 type fileReference struct {
 	from, to string
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs after all
-// checks, because the copies do not count as stored bytes. Errors: problems if a file has been
-// deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs after all checks, because the
+// copies do not count as stored bytes. Errors: problems if a file has been deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)

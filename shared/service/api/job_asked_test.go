@@ -20,8 +20,7 @@ type asked struct {
 	}
 }
 
-// A job's record contains the original names of its inputs without folders, and the names of
-// referenced files.
+// A job's record contains the original names of its inputs without folders, and the names of referenced files.
 func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)

@@ -68,8 +68,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts an open stream. The caller must call leave. Errors: fault.Limited with
-// RetryAfter.
+// enterStream counts an open stream. The caller must call leave. Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.streams.Enter(
 		ratelimit.OpenLimit{Name: "all", Most: maxEventStreams},
@@ -84,8 +83,7 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 	return leave, nil
 }
 
-// follow sends events until the job ends, the client disconnects, the key is revoked, or the
-// service stops.
+// follow sends events until the job ends, the client disconnects, the key is revoked, or the service stops.
 func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

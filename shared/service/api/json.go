@@ -21,13 +21,11 @@ const maxJSON = 256 << 10
 // maxJSONValues limits the number of values and member names in a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject maps member names to undecoded values. A null member counts as absent, and unknown
-// members are ignored.
+// jsonObject maps member names to undecoded values. A null member counts as absent, and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a JSON object, regardless of the content type. It returns nil if the body is
-// absent, blank or null. Errors: problems for any other body; fault.TooLarge;
-// fault.UnsupportedCoding.
+// readJSON reads a JSON object, regardless of the content type. It returns nil if the body is absent, blank or
+// null. Errors: problems for any other body; fault.TooLarge; fault.UnsupportedCoding.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
@@ -173,9 +171,8 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros,
-// because JSON has only one number type. Limits must be below 2^53, because float64 is exact only
-// up to there.
+// integer returns nil if the member is absent. It accepts exponents and a fraction of zeros, because JSON has
+// only one number type. Limits must be below 2^53, because float64 is exact only up to there.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {

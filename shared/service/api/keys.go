@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Keys is the group for an account's permanent keys. Admin keys can manage only their own account's
-// keys.
+// Keys is the group for an account's permanent keys. Admin keys can manage only their own account's keys.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.inTurn(s.listKeys)},

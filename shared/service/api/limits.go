@@ -16,9 +16,8 @@ type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// count counts a call towards the rate of the caller's tier. The header shows the state: the
-// remaining calls, and the seconds until the full burst is available again. Errors: fault.Limited
-// with RetryAfter.
+// count counts a call towards the rate of the caller's tier. The header shows the state: the remaining calls, and
+// the seconds until the full burst is available again. Errors: fault.Limited with RetryAfter.
 func (s *service) count(ctx context.Context, header http.Header, who credential.Principal) error {
 	rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
 	if s.Limiter == nil || rate.PerSecond <= 0 {

@@ -50,9 +50,8 @@ func (p *filePart) isEmpty() (bool, error) {
 // takeFile stores a file part. If the client is at fault, it returns a problem.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form as it arrives. It streams files to take, and keeps only the first
-// maxValue bytes of other fields. Errors: problems if the body is not a valid form; errors from
-// take.
+// readMultipart reads a form as it arrives. It streams files to take, and keeps only the first maxValue bytes of
+// other fields. Errors: problems if the body is not a valid form; errors from take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -73,8 +72,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// NextRawPart would skip at most maxPartHeader bytes of the remaining content, so skip
-			// the rest here.
+			// NextRawPart would skip at most maxPartHeader bytes of the remaining content, so skip the rest here.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
@@ -158,8 +156,7 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent records whether reading failed, so that such a failure can be told apart from an
-// error in take.
+// partContent records whether reading failed, so that such a failure can be told apart from an error in take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -173,10 +170,9 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is the source of a multipart.Reader. It limits the bytes between the contents of two
-// parts, because the reader's own limit is 10 MiB. It also detects a body that ends inside a
-// header, which the reader would accept. At the end of the body, it adds the line break that may be
-// missing after the last boundary. Further reads fail.
+// partSource is the source of a multipart.Reader. It limits the bytes between the contents of two parts, because the
+// reader's own limit is 10 MiB. It also detects a body that ends inside a header, which the reader would accept. At
+// the end of the body, it adds the line break that may be missing after the last boundary. Further reads fail.
 type partSource struct {
 	source io.Reader
 	// left is how much of the limit remains, in bytes. Negative means no limit.
@@ -190,8 +186,7 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid replaces the reader's own error, which can be misleading: it may call a truncated line
-// malformed.
+// invalid replaces the reader's own error, which can be misleading: it may call a truncated line malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

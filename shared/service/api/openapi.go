@@ -10,8 +10,7 @@ import (
 )
 
 func OpenAPI(s *service) []route {
-	// Build the document on first use. Otherwise functions for other routes would start more
-	// slowly.
+	// Build the document on first use. Otherwise functions for other routes would start more slowly.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{

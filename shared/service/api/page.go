@@ -22,9 +22,8 @@ type page struct{ text, policy string }
 // pagePart matches a placeholder. It is compiled on first use, because few functions serve pages.
 var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
-// newPage builds the page in a folder. In its page.html, {{theme.css}} stands for the style shared
-// by all pages, {{name.css}} and {{name.js}} for files in the folder, and {{data}} for data as
-// JSON.
+// newPage builds the page in a folder. In its page.html, {{theme.css}} stands for the style shared by all pages,
+// {{name.css}} and {{name.js}} for files in the folder, and {{data}} for data as JSON.
 //
 // The page's Content-Security-Policy allows its scripts and styles by their hashes. directives adds
 // further permissions.

@@ -33,15 +33,13 @@ type route struct {
 	// path is an http.ServeMux pattern.
 	path   string
 	access access
-	// If a key is limited to groups, they must include this one
-	// (docs/contract/auth.md#limits-of-a-key).
+	// If a key is limited to groups, they must include this one (docs/contract/auth.md#limits-of-a-key).
 	group credential.RouteGroup
 	// queryToken routes also accept a client token in the query, as api_key, for browsers.
 	queryToken bool
 	// unlimited routes are exempt from tiers' rates, as public routes are.
 	unlimited bool
-	// serves reports whether jobs for a model can be submitted to this route. It is nil if {id} is
-	// not a model.
+	// serves reports whether jobs for a model can be submitted to this route. It is nil if {id} is not a model.
 	serves func(*catalog.Model) bool
 	// waits is true if the call waits for the job to end.
 	waits bool
@@ -76,17 +74,15 @@ type call struct {
 	who credential.Principal
 	// model is nil if the path does not name a model.
 	model *catalog.Model
-	// wait is how long the call waits until the job fails. 0 means that the job continues after the
-	// wait.
+	// wait is how long the call waits until the job fails. 0 means that the job continues after the wait.
 	wait time.Duration
 }
 
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit performs the checks that precede a handler, in the order of
-// docs/contract/errors.md#order-of-checks. Errors: fault.Unauthorized, fault.Limited,
-// fault.NotFound, fault.Forbidden.
+// admit performs the checks that precede a handler, in the order of docs/contract/errors.md#order-of-checks.
+// Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
 	var c call
 	if route.access == public {
@@ -122,8 +118,7 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	return c, s.checkScope(r, route, c)
 }
 
-// checkScope rejects a call that exceeds a client token's scope, or a key's role or limits. Errors:
-// fault.Forbidden.
+// checkScope rejects a call that exceeds a client token's scope, or a key's role or limits. Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	switch {
 	case c.who.Token != nil && (route.access == keyOnly || route.access == adminOnly):
@@ -142,9 +137,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel rejects a model outside the caller's scope or the key's limits. It resolves names at
-// this point, because the catalog may have changed since the credential was created. Errors:
-// fault.Forbidden.
+// checkModel rejects a model outside the caller's scope or the key's limits. It resolves names at this point,
+// because the catalog may have changed since the credential was created. Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
 	var names []string
 	if m, ok := s.Catalog.Find(id); ok {

@@ -53,8 +53,7 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared names the file after the job's id, so that neither the prompt nor the source is
-// revealed.
+// showShared names the file after the job's id, so that neither the prompt nor the source is revealed.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()

@@ -134,8 +134,7 @@ func TestShareExpires(t *testing.T) {
 	}
 }
 
-// A client token cannot share, because the link would outlive it. A failed job has no result to
-// share.
+// A client token cannot share, because the link would outlive it. A failed job has no result to share.
 func TestClientTokenCannotShare(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -72,8 +72,7 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes reject tokens before any lookup. adminOnly routes also reject plain
-			// keys.
+			// keyOnly routes reject tokens before any lookup. adminOnly routes also reject plain keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},

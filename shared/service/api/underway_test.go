@@ -238,8 +238,7 @@ func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	}
 }
 
-// The limit is shared by all kinds of credentials and applies even if none of the files' bytes
-// arrive.
+// The limit is shared by all kinds of credentials and applies even if none of the files' bytes arrive.
 func TestAnnouncedFilesAreLimited(t *testing.T) {
 	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
 	token := w.mint(studio, credential.Scope{})

@@ -221,8 +221,7 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// The store contains either the previous backup or the new one, complete. The next backup
-// continues.
+// The store contains either the previous backup or the new one, complete. The next backup continues.
 func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {

@@ -1,5 +1,4 @@
-// Package backup saves a single machine's records and blobs while they are in use, and restores
-// them elsewhere.
+// Package backup saves a single machine's records and blobs while they are in use, and restores them elsewhere.
 package backup
 
 import (
@@ -50,8 +49,7 @@ type Manifest struct {
 	Version  string    `json:"version"`
 	Database Content   `json:"database"`
 	Index    Content   `json:"index"`
-	// Settings holds other files from the data folder, keyed by name, such as the secret for
-	// signing URLs.
+	// Settings holds other files from the data folder, keyed by name, such as the secret for signing URLs.
 	Settings map[string]Content `json:"settings"`
 	Blobs    int                `json:"blobs"`
 	Bytes    int64              `json:"bytes"`

@@ -24,8 +24,7 @@ type Restored struct {
 	Copied int
 }
 
-// Restore restores a backup, given its manifest from Read, or continues an interrupted restore.
-// Errors: ErrDamaged.
+// Restore restores a backup, given its manifest from Read, or continues an interrupted restore. Errors: ErrDamaged.
 func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored, error) {
 	done := Restored{Manifest: m}
 	for line, err := range m.index(ctx, store) {

@@ -56,8 +56,7 @@ var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 // Newer content is spared, because another backup to the same store may be about to reference it.
 const spared = 24 * time.Hour
 
-// claimName is the blob that marks a store as one for backups. lockName is the file that locks a
-// folder.
+// claimName is the blob that marks a store as one for backups. lockName is the file that locks a folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
 type Report struct {
@@ -74,8 +73,7 @@ type saving struct {
 	report Report
 	// last is the id of the backup to replace, or empty.
 	last string
-	// known holds the blobs from the last backup and this one. seen holds only the blobs from this
-	// one.
+	// known holds the blobs from the last backup and this one. seen holds only the blobs from this one.
 	known, seen map[string]indexed
 	// kept maps the names of the store's content to sizes.
 	kept map[string]int64
@@ -83,10 +81,9 @@ type saving struct {
 
 // Save makes a backup. It replaces the store's previous backup, which stays complete until then.
 //
-// It reads the records after the blobs, and then adds newer blobs. So the backup contains every
-// blob in the records, except for blobs that were both added and deleted during the backup: their
-// records then act as expired, or a batch's result is lost. A server sets aside blobs that have no
-// record.
+// It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the
+// records, except for blobs that were both added and deleted during the backup: their records then act as
+// expired, or a batch's result is lost. A server sets aside blobs that have no record.
 //
 // Save fails if the store contains other data, or if another backup was made in the meantime. After
 // an error, the previous backup still exists.
@@ -257,8 +254,7 @@ func (s *saving) has(content Content) bool {
 
 var errChanged = errors.New("the bytes changed while they were read")
 
-// content saves bytes unless the store has them. It reads them twice, because their name is their
-// digest.
+// content saves bytes unless the store has them. It reads them twice, because their name is their digest.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {

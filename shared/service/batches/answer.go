@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// watchEvery is how often a batch in progress is checked. Every keysEvery-th check also checks
-	// its key.
+	// watchEvery is how often a batch in progress is checked. Every keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
 	// grace is how long running calls may take after the batch ends, by default. shortGrace applies
@@ -107,8 +106,7 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 
 // makeCalls makes the calls until taking ends, and waits until their results are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// Even at shutdown, cancel calls with a cause, because calls that will not be retried are
-	// billed.
+	// Even at shutdown, cancel calls with a cause, because calls that will not be retried are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
@@ -165,8 +163,7 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop is causeOfCut for a shutdown. It reads the batch again, which may have just been
-// cancelled.
+// causeAtStop is causeOfCut for a shutdown. It reads the batch again, which may have just been cancelled.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -256,9 +253,8 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call when the pace permits. While the account's storage is full, it returns a 429
-// instead. ok is false if no more calls may be made. Otherwise, the caller must report the call's
-// end to the pace.
+// tryCall makes a call when the pace permits. While the account's storage is full, it returns a 429 instead. ok
+// is false if no more calls may be made. Otherwise, the caller must report the call's end to the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil

@@ -19,8 +19,7 @@ const (
 	recordTime   = 10 * time.Second
 )
 
-// attemptsAt returns how often the process crashed while it worked on the batch in its current
-// state.
+// attemptsAt returns how often the process crashed while it worked on the batch in its current state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {

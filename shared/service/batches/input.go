@@ -163,8 +163,7 @@ func parsed(line []byte) call {
 
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns a line's members. repeated is the name of a duplicate member, which is
-// ambiguous.
+// membersOf returns a line's members. repeated is the name of a duplicate member, which is ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result

@@ -15,9 +15,8 @@ const (
 	shortLine = 64 << 10
 )
 
-// memory limits the memory for the long lines of all batches. A line waits if too little is free.
-// The next line admitted is from the account that uses the least; among equals, the first in the
-// queue.
+// memory limits the memory for the long lines of all batches. A line waits if too little is free. The next line
+// admitted is from the account that uses the least; among equals, the first in the queue.
 type memory struct {
 	total int64
 
@@ -35,8 +34,7 @@ type claim struct {
 
 func newMemory(total int64) *memory { return &memory{total: total, accounts: map[string]int64{}} }
 
-// take waits for memory for a line. It returns false if the context ends first. Otherwise, call
-// release later.
+// take waits for memory for a line. It returns false if the context ends first. Otherwise, call release later.
 func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	if bytes <= shortLine {
 		return ctx.Err() == nil

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A line that does not fit into memory waits. A line above the limit waits until no other line is
-// in memory.
+// A line that does not fit into memory waits. A line above the limit waits until no other line is in memory.
 func TestMemoryIsSharedByAccounts(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)

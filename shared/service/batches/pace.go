@@ -18,8 +18,7 @@ type pace struct {
 
 	mu      sync.Mutex
 	current int
-	// inFlight is the number of running calls. answered counts responses since current last
-	// changed.
+	// inFlight is the number of running calls. answered counts responses since current last changed.
 	inFlight, answered int
 	until              time.Time
 	// refusedSince is when the uninterrupted rejections began, or zero.
@@ -97,8 +96,7 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long all calls have been rejected, or 0 while a running call may still
-// succeed.
+// refusedFor returns how long all calls have been rejected, or 0 while a running call may still succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -215,8 +215,7 @@ func (rec *recorder) save(ctx context.Context) error {
 	return nil
 }
 
-// discard deletes blobs that were not recorded, because the sweep of an ended batch may have missed
-// them.
+// discard deletes blobs that were not recorded, because the sweep of an ended batch may have missed them.
 func (rec *recorder) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {

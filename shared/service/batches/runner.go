@@ -60,16 +60,14 @@ type Config struct {
 
 // Intervals sets the intervals of work that costs money. 0 means the default for a single machine.
 type Intervals struct {
-	// Keep is how often results are stored. After a crash, calls whose results were not stored are
-	// repeated.
+	// Keep is how often results are stored. After a crash, calls whose results were not stored are repeated.
 	Keep time.Duration
 	// Watch is how often a batch in progress is checked. Every fifth check also checks its key.
 	Watch time.Duration
 	// Grace is how long running calls may continue after no new calls are made. If the batch has
 	// ended, it is at most a minute.
 	Grace time.Duration
-	// PauseAfter is how long all calls may be rejected before work on the batch pauses. 0 means no
-	// limit.
+	// PauseAfter is how long all calls may be rejected before work on the batch pauses. 0 means no limit.
 	PauseAfter time.Duration
 }
 
@@ -198,9 +196,8 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on one batch, as Run does, until the batch has ended, stay has passed, or PauseAfter
-// is reached. It then waits up to Grace for running calls. The caller must ensure that only one
-// process at a time works on a batch.
+// Work works on one batch, as Run does, until the batch has ended, stay has passed, or PauseAfter is reached. It then
+// waits up to Grace for running calls. The caller must ensure that only one process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)

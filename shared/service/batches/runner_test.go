@@ -141,8 +141,7 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// Calls that fail with internal errors are made up to three times. Permanent rejections are not
-// retried.
+// Calls that fail with internal errors are made up to three times. Permanent rejections are not retried.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -502,8 +501,7 @@ func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	}
 }
 
-// If other accounts wait, calls of an ended batch are cancelled. They are billed, because they are
-// not retried.
+// If other accounts wait, calls of an ended batch are cancelled. They are billed, because they are not retried.
 func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -538,8 +536,7 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	}
 }
 
-// callMiB is the memory limit for long lines, in MiB. It is a sixteenth of the default, which makes
-// the tests cheap.
+// callMiB is the memory limit for long lines, in MiB. It is a sixteenth of the default, which makes the tests cheap.
 const callMiB = 4
 
 // longLine returns a line whose body has the given size, in sixteenths of a MiB, and ends in n.

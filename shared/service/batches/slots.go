@@ -52,8 +52,7 @@ func (s *slots) held() (held map[string]int, leaving int) {
 	return held, leaving
 }
 
-// next returns a batch of the account with the fewest slots. Ties go to the account that was served
-// longest ago.
+// next returns a batch of the account with the fewest slots. Ties go to the account that was served longest ago.
 func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
 	for _, b := range open {
 		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
@@ -119,10 +118,9 @@ func (s *slots) rebalance(open []batch.Batch) {
 	s.forget(open)
 }
 
-// richest returns the slot to hand over to an account that has the given number of slots: the
-// newest slot of the account with the most slots, unless that account would then have fewer than
-// the recipient. If every account has one slot, an account without a slot gets the oldest one, if
-// it is older than slice.
+// richest returns the slot to hand over to an account that has the given number of slots: the newest slot of the
+// account with the most slots, unless that account would then have fewer than the recipient. If every account has
+// one slot, an account without a slot gets the oldest one, if it is older than slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

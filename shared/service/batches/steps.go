@@ -12,8 +12,7 @@ import (
 
 const (
 	stepTime = 5 * time.Minute
-	// Running calls are canceled shutdownTime before a step's deadline, to leave time to store the
-	// results.
+	// Running calls are canceled shutdownTime before a step's deadline, to leave time to store the results.
 	shutdownTime = 45 * time.Second
 	// The shortest and longest delays after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
@@ -69,8 +68,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok is false if no batch may start. more means that another process
-// may.
+// claim claims the next batch. ok is false if no batch may start. more means that another process may.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -116,8 +114,7 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends a batch's claim and sets when work resumes. before is the batch's state before the
-// step.
+// release ends a batch's claim and sets when work resumes. before is the batch's state before the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {

@@ -82,8 +82,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// mortal is a store used by a process that may die. Once the process has died, nothing more is
-// written.
+// mortal is a store used by a process that may die. Once the process has died, nothing more is written.
 type mortal struct {
 	*sqlite.Batches
 	dead *atomic.Bool

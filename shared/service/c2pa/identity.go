@@ -207,9 +207,8 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity creates an identity for operators without a certificate. It discards the authority's
-// key immediately. Verifiers can see that the same service signed two files, but not who operates
-// it.
+// NewIdentity creates an identity for operators without a certificate. It discards the authority's key
+// immediately. Verifiers can see that the same service signed two files, but not who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {

@@ -129,8 +129,7 @@ func hash(ctx context.Context, path string) (string, error) {
 // slowest is the lowest expected speed of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin calls write with a time limit, because a small file can keep the library busy for
-// minutes.
+// writeWithin calls write with a time limit, because a small file can keep the library busy for minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
 		return s.write(ctx, w, path)

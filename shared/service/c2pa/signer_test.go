@@ -110,8 +110,7 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// The credentials name the signer, engine and input, and nothing private. The C2PA library verifies
-// them.
+// The credentials name the signer, engine and input, and nothing private. The C2PA library verifies them.
 func TestEditedClipHasCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

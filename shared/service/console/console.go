@@ -20,8 +20,7 @@ var static embed.FS
 const (
 	// Index is the file served at the console's URL.
 	Index = "index.html"
-	// SettingsFile is the name of the file that contains the page's Settings. It is in the same
-	// folder as Index.
+	// SettingsFile is the name of the file that contains the page's Settings. It is in the same folder as Index.
 	SettingsFile = "config.json"
 	// boot must run even if no other file loads.
 	boot = "boot.js"

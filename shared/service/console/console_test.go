@@ -19,11 +19,9 @@ import (
 )
 
 const (
-	// largest limits the compressed size of the page, its files, and the picture next to the login
-	// form, in bytes.
+	// largest limits the compressed size of the page, its files, and the picture next to the login form, in bytes.
 	largest = 113_000
-	// largestLater limits what is loaded when other pages are opened, without the samples and the
-	// video library.
+	// largestLater limits what is loaded when other pages are opened, without the samples and the video library.
 	largestLater = 24_000
 )
 
@@ -251,8 +249,7 @@ func TestSettingsDescribeForms(t *testing.T) {
 	}
 }
 
-// A call needs at most 128 KiB of memory plus 20 bytes per byte received, because files are not
-// copied.
+// A call needs at most 128 KiB of memory plus 20 bytes per byte received, because files are not copied.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

@@ -17,8 +17,7 @@ const Path = "/console"
 
 type Config struct {
 	Settings Settings
-	// InferencePort is the gateway's port on the console's host. 0 means that Settings.InferenceURL
-	// is used.
+	// InferencePort is the gateway's port on the console's host. 0 means that Settings.InferenceURL is used.
 	InferencePort int
 }
 
@@ -118,8 +117,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// Browsers must revalidate, which usually yields a 304, so that files of two versions are never
-	// mixed.
+	// Browsers must revalidate, which usually yields a 304, so that files of two versions are never mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`

@@ -10,8 +10,7 @@ type Settings struct {
 	// The URLs of the realtime page and the API documentation. Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a
-	// signed URL.
+	// MaxUpload is the maximum size of a file in a form, in bytes. Larger files are uploaded to a signed URL.
 	MaxUpload int64 `json:"max_upload"`
 	// Currency is an ISO 4217 code, or empty if there are no prices.
 	Currency string  `json:"currency,omitempty"`
@@ -23,8 +22,7 @@ type Model struct {
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
 	Title       string       `json:"title,omitempty"`
-	// Sizes maps each resolution to the width and height of the box around a landscape result. FPS
-	// is 0 for images.
+	// Sizes maps each resolution to the width and height of the box around a landscape result. FPS is 0 for images.
 	Sizes      map[string][2]int `json:"sizes"`
 	FPS        int               `json:"fps,omitempty"`
 	Examples   []string          `json:"examples,omitempty"`

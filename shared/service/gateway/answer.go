@@ -22,12 +22,10 @@ import (
 // because its header reports the token counts, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits limits the number of edits to a response. An edit takes many times the memory of an
-// empty choice.
+// maxEdits limits the number of edits to a response. An edit takes many times the memory of an empty choice.
 const maxEdits = 10_000
 
-// A response is in memory twice, as received and as sent. A translation also keeps its text and
-// items.
+// A response is in memory twice, as received and as sent. A translation also keeps its text and items.
 const answerCopies, translatedCopies = 2, 5
 
 // maxKeptAnswer is the size of the largest response buffer that is kept for reuse, in bytes.
@@ -315,9 +313,8 @@ func isShort(used gjson.Result) bool {
 	return members <= 100
 }
 
-// appendUsage appends the edits for a usage object. It adds missing members to the upstream's usage
-// and sets the metered numbers. It replaces a usage that is too long, not an object or not
-// plausible.
+// appendUsage appends the edits for a usage object. It adds missing members to the upstream's usage and sets the
+// metered numbers. It replaces a usage that is too long, not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 || !isShort(used) {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))

@@ -18,11 +18,9 @@ const (
 	// maxAttempts limits how many upstreams a call tries. maxTried also counts refused connections.
 	maxAttempts = 3
 	maxTried    = 16
-	// After a first-byte timeout, another upstream is tried only if the timeout is at most
-	// shortSilence.
+	// After a first-byte timeout, another upstream is tried only if the timeout is at most shortSilence.
 	shortSilence = 30 * time.Second
-	// Default timeouts. The first byte of a non-streamed response arrives only when the response is
-	// complete.
+	// Default timeouts. The first byte of a non-streamed response arrives only when the response is complete.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
 	// affinityHeader groups calls that should use the same cache (docs/contract/gateway.md#affinity).
@@ -48,8 +46,7 @@ type failure struct {
 	cause       error
 }
 
-// serve tries upstreams and fallback rows until one responds or something has been sent to the
-// caller.
+// serve tries upstreams and fallback rows until one responds or something has been sent to the caller.
 func (c *completion) serve() *apierror.Error {
 	var last *apierror.Error
 	for c.showRow() {
@@ -126,8 +123,7 @@ func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewher
 	return last, true
 }
 
-// busyFor reports whether an error means that the upstreams are busy, and how long to wait before a
-// retry.
+// busyFor reports whether an error means that the upstreams are busy, and how long to wait before a retry.
 func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
 	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
 }
@@ -200,8 +196,7 @@ func preferredError(before, now *apierror.Error) *apierror.Error {
 	return now
 }
 
-// attempt calls one upstream and forwards its response. parent is the traceparent to send to the
-// upstream.
+// attempt calls one upstream and forwards its response. parent is the traceparent to send to the upstream.
 func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	secret, err := l.Secret(c.r.Context())
 	if err != nil {

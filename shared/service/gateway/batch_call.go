@@ -28,8 +28,7 @@ type BatchResponse struct {
 type batchCall struct {
 	// body is owned by the caller of BatchCall. It is not copied and does not count as body memory.
 	body []byte
-	// held is the number of bytes of body memory that the call uses. It is guarded by bodyMemory's
-	// lock.
+	// held is the number of bytes of body memory that the call uses. It is guarded by bodyMemory's lock.
 	held int64
 	// yield aborts the call when a live call needs its slot or memory.
 	yield func()
@@ -42,8 +41,7 @@ var errYielded = errors.New("gateway: a live call took the slot of this batch ca
 // it is when a live caller disconnects.
 var ErrGivenUp = errors.New("gateway: the batch call was abandoned")
 
-// BatchRoute returns the route for a batch endpoint, such as "/v1/chat/completions"
-// (docs/contract/batches.md#input).
+// BatchRoute returns the route for a batch endpoint, such as "/v1/chat/completions" (docs/contract/batches.md#input).
 func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 	for _, route := range catalog.Routes() {
 		if route != catalog.CountTokens && "/v1"+route.Path() == endpoint {

@@ -17,9 +17,8 @@ const (
 	// trustedLength is the largest buffer that is allocated based only on a declared length. A
 	// larger one is allocated once a quarter of the bytes have arrived.
 	trustedLength = 64 << 10
-	// maxKeptRequest is the size in bytes of the largest request buffer that is kept for reuse. A
-	// stream keeps its buffer until it ends, and even a small request may have been given a large
-	// buffer.
+	// maxKeptRequest is the size in bytes of the largest request buffer that is kept for reuse. A stream keeps
+	// its buffer until it ends, and even a small request may have been given a large buffer.
 	maxKeptRequest = 8 << 10
 )
 

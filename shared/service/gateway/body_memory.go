@@ -15,18 +15,16 @@ const (
 	// DefaultBodyMemory is the default of Config.BodyMemory, in bytes.
 	DefaultBodyMemory = 256 << 20
 	DefaultBodyWait   = 5 * time.Second
-	// freeBody is the number of bytes per body that are not counted. The body's connection uses
-	// about as much.
+	// freeBody is the number of bytes per body that are not counted. The body's connection uses about as much.
 	freeBody = 16 << 10
 	// returnedPeak is the peak memory use, in bytes, above which memory is returned to the system
 	// once all bodies are released. By default, Go would keep it for minutes.
 	returnedPeak = 32 << 20
 )
 
-// bodyMemory is a memory budget for request bodies and large responses. An account may use at most
-// half of it. A quarter is reserved for accounts that use at most 1/32. Batch calls together may
-// use a quarter, which counts toward no account. They never wait for memory, and are aborted if a
-// live call needs theirs.
+// bodyMemory is a memory budget for request bodies and large responses. An account may use at most half of it. A
+// quarter is reserved for accounts that use at most 1/32. Batch calls together may use a quarter, which counts
+// toward no account. They never wait for memory, and are aborted if a live call needs theirs.
 type bodyMemory struct {
 	total, perAccount, forBatches int64
 	wait                          time.Duration
@@ -39,8 +37,7 @@ type bodyMemory struct {
 	// batchCalls lists the batch calls that use memory. batchHeld is their total in bytes.
 	batchCalls []*batchCall
 	batchHeld  int64
-	// waiting counts the requests that wait for memory. freed is closed when memory is released
-	// while requests wait.
+	// waiting counts the requests that wait for memory. freed is closed when memory is released while requests wait.
 	waiting int
 	freed   chan struct{}
 }
@@ -70,8 +67,7 @@ type reservation struct {
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits if too little is free. The returned error has a
-// Retry-After.
+// acquire reserves memory. A live call waits if too little is free. The returned error has a Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {
@@ -114,8 +110,7 @@ func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
 	return b.accounts[r.account]+bytes <= b.total/32 || b.held-b.batchHeld+bytes <= b.total*3/4
 }
 
-// freeFromBatches aborts as many batch calls as necessary to free bytes for a live call. The lock
-// must be held.
+// freeFromBatches aborts as many batch calls as necessary to free bytes for a live call. The lock must be held.
 func (b *bodyMemory) freeFromBatches(bytes int64) {
 	missing := b.held + bytes - b.total
 	for _, l := range b.batchCalls {

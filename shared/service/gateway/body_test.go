@@ -190,8 +190,7 @@ func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// At most eight of these responses fit into half of the budget (128 MiB). All together would
-	// need 384 MiB.
+	// At most eight of these responses fit into half of the budget (128 MiB). All together would need 384 MiB.
 	timeout := time.After(await.Max)
 	for i := range answers - 8 {
 		select {

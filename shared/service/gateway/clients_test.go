@@ -134,8 +134,7 @@ func TestParallelCallsInChatsHaveDifferentIndexes(t *testing.T) {
 	})
 }
 
-// Some servers interleave the arguments of parallel calls. The Messages dialect does not allow
-// this.
+// Some servers interleave the arguments of parallel calls. The Messages dialect does not allow this.
 func TestInterleavedCallsBecomeMessages(t *testing.T) {
 	u := newUpstream(t, events(callChunk(0, 0, "a", "f", "{"), callChunk(0, 1, "b", "g", "{"), callChunk(0, 0, "", "", "}"), callChunk(0, 1, "", "", "}"), last, used, done))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})

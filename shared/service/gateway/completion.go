@@ -29,9 +29,8 @@ type completion struct {
 	request *request.Request
 	// translation is nil if the upstreams serve the route natively.
 	translation translation
-	// kept is the memory reserved for the translation. repeated is the part of it, in bytes, for
-	// fields repeated from the request. sequence is the number of the stream's next event if its
-	// events are numbered.
+	// kept is the memory reserved for the translation. repeated is the part of it, in bytes, for fields repeated
+	// from the request. sequence is the number of the stream's next event if its events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64
@@ -211,9 +210,8 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 	return price.Of(used)
 }
 
-// end meters a failed call. It bills the generated tokens if the caller disconnected or the stream
-// broke. A caller that disconnects from a non-streamed call pays for the prompt. A batch call that
-// will be retried is not billed yet.
+// end meters a failed call. It bills the generated tokens if the caller disconnected or the stream broke. A caller
+// that disconnects from a non-streamed call pays for the prompt. A batch call that will be retried is not billed yet.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if gone && c.batch != nil && !givenUp(c.r.Context()) {

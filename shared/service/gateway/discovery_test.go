@@ -144,8 +144,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 		{"the alias has no target", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
 		{"the name server is slow", zone{late: late}, 2, true},
 	}
-	// The host names always resolve, because a lookup that started in the previous stage may still
-	// ask for them.
+	// The host names always resolve, because a lookup that started in the previous stage may still ask for them.
 	hosts := services(servers...).addresses
 	for _, stage := range stages {
 		begin()
@@ -284,8 +283,7 @@ func TestNamesAreLookedUpRegularly(t *testing.T) {
 	}
 }
 
-// Calls wait for the first answer about a name, even if it contains aliases. They fail if the name
-// does not exist.
+// Calls wait for the first answer about a name, even if it contains aliases. They fail if the name does not exist.
 func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())

@@ -10,8 +10,7 @@ const (
 	sampleText = 4 << 10
 )
 
-// estimate estimates the number of tokens in a text. Callers cannot predict which parts are
-// sampled.
+// estimate estimates the number of tokens in a text. Callers cannot predict which parts are sampled.
 type estimate struct {
 	tokenizer Tokenizer
 	// tokens is the estimate for the first bytes of the text. The skipped bytes after them are

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// eventBuffer is the initial size of a stream's buffer, in bytes. There may be thousands of
-	// streams.
+	// eventBuffer is the initial size of a stream's buffer, in bytes. There may be thousands of streams.
 	eventBuffer   = 4 << 10
 	maxEmptyReads = 100
 )

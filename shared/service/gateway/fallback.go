@@ -15,16 +15,14 @@ const servedHeader = "X-Served-Model"
 
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, from which each row's request is made. held is the body's size in
-	// memory.
+	// body is the caller's body, from which each row's request is made. held is the body's size in memory.
 	body  *[]byte
 	held  int64
 	rest  []*catalog.Inference
 	shown bool
 }
 
-// caller returns the models and permissions for checking a request. row is the fallback row in use,
-// or nil.
+// caller returns the models and permissions for checking a request. row is the fallback row in use, or nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,

@@ -78,8 +78,7 @@ func FilesAndBatches(g *Gateway) {
 
 type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
 
-// keyOnly is like authenticated, but requires a permanent key and applies the tier's request rate
-// limit.
+// keyOnly is like authenticated, but requires a permanent key and applies the tier's request rate limit.
 func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) handler {
 	return g.authenticated(group, func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		if who.Token != nil {

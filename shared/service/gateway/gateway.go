@@ -30,8 +30,7 @@ const DefaultKeepAlive = 10 * time.Second
 
 // Config configures the gateway. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the
-	// catalog.
+	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the catalog.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
 	// Batches serves files and batches. If nil, their paths do not exist.
@@ -45,14 +44,12 @@ type Config struct {
 	// KeepAlive is how long a stream may be silent before its first chunk until comments are sent
 	// to keep the connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers means that the transport supports trailers, which streams use to report their
-	// tokens.
+	// Trailers means that the transport supports trailers, which streams use to report their tokens.
 	Trailers bool
 	// Ready is called by /healthz. It returns why the gateway is not ready, or nil. If the function
 	// is nil, the gateway is always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations. Date returns the time that determines the day of usage; if it is nil,
-	// Now is used.
+	// Now measures durations. Date returns the time that determines the day of usage; if it is nil, Now is used.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
 	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
@@ -172,16 +169,14 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
-// rootBody is the response to GET /, with relative links. It is documented together with the media
-// service.
+// rootBody is the response to GET /, with relative links. It is documented together with the media service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
 // Drain makes calls fail that are waiting for an upstream, now or later. Calls that have an
 // upstream continue. A server must call Drain first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
-// Close closes idle connections and stops the embedded model server. It must be called after all
-// calls have ended.
+// Close closes idle connections and stops the embedded model server. It must be called after all calls have ended.
 func (g *Gateway) Close() { g.pools.Close() }
 
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
@@ -237,9 +232,8 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 	})
 }
 
-// wrongMethod returns the error for a method that a path does not support. Clients that try a
-// WebSocket switch to HTTP immediately if the status is 426, but retry for seconds after other
-// errors.
+// wrongMethod returns the error for a method that a path does not support. Clients that try a WebSocket switch to
+// HTTP immediately if the status is 426, but retry for seconds after other errors.
 func wrongMethod(header http.Header, r *http.Request) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest, Message: "This path does not support the method.",

@@ -271,8 +271,7 @@ func checkDialectError(t *testing.T, path string, a answer) {
 	}
 }
 
-// checkDialectStream checks that a stream consists of named JSON events in order, and has exactly
-// one end.
+// checkDialectStream checks that a stream consists of named JSON events in order, and has exactly one end.
 func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	ends := map[string]string{"/v1/messages": "message_stop error", "/v1/responses": "response.completed response.incomplete response.failed error"}

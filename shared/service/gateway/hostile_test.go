@@ -49,8 +49,7 @@ func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, tex
 type speech struct {
 	// whole is a complete response with the text "hello there".
 	whole string
-	// content is the name of the response's main array. prompted is the name of the prompt's token
-	// count.
+	// content is the name of the response's main array. prompted is the name of the prompt's token count.
 	content, prompted string
 	// last ends the text, used reports the token counts, and done ends the stream.
 	chunk            func(text string) string

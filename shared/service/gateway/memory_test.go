@@ -128,8 +128,7 @@ func TestResponsesUseLittleMemory(t *testing.T) {
 	} {
 		for _, path := range paths {
 			check := func(name, answered, body string) {
-				// Use a new server each time, because a server that failed is not called for a
-				// while.
+				// Use a new server each time, because a server that failed is not called for a while.
 				u := newUpstream(t, func(c *call) { _, _ = io.WriteString(c, answered) })
 				w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: row})
 				defer w.stop()
@@ -202,8 +201,7 @@ func TestLongHeaderOfPartIsRejected(t *testing.T) {
 
 const answered, rejected = "HTTP/1.1 200", "HTTP/1.1 429"
 
-// leaveUnread sends a request on n connections, reads each response up to a matching line, and
-// counts the matches.
+// leaveUnread sends a request on n connections, reads each response up to a matching line, and counts the matches.
 func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.Regexp) map[string]int {
 	w.t.Helper()
 	seen := make(chan string, n)

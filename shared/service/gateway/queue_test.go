@@ -139,8 +139,7 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
-// While two accounts use all slots and queue more calls, a third account waits for only one call of
-// each account.
+// While two accounts use all slots and queue more calls, a third account waits for only one call of each account.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)
@@ -165,8 +164,7 @@ func TestThirdAccountGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A call does not wait beyond the row's limit or a shutdown. If the limit is raised, waiting calls
-// start.
+// A call does not wait beyond the row's limit or a shutdown. If the limit is raised, waiting calls start.
 func TestQueueWaitIsLimited(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()

@@ -145,8 +145,7 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	return failed(errors.New("the upstream responded with status 200 and an error in the body"))
 }
 
-// retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 if it is
-// missing or invalid.
+// retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 if it is missing or invalid.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {

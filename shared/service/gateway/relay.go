@@ -22,8 +22,7 @@ const (
 	maxKeptBuffer = 64 << 10
 	// eventCopies is the maximum number of copies of a large event in memory at a time.
 	eventCopies = 3
-	// drainTime and drainReads limit how long to read after the end of a stream so that the
-	// connection can be reused.
+	// drainTime and drainReads limit how long to read after the end of a stream so that the connection can be reused.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
@@ -129,8 +128,7 @@ type relay struct {
 	// calls contains the function calls of each choice, and numbered is their total number.
 	calls    map[int64]*dialect.ToolCalls
 	numbered int
-	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
-	// prompt's tokens.
+	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the prompt's tokens.
 	prompted string
 }
 
@@ -278,8 +276,7 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. It also briefly drains the upstream's connection, so that it
-// can be reused.
+// finish meters and ends the stream. It also briefly drains the upstream's connection, so that it can be reused.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// statusCallerGone is logged if the caller disconnected before the response. nginx uses the same
-// status.
+// statusCallerGone is logged if the caller disconnected before the response. nginx uses the same status.
 const statusCallerGone = 499
 
 // callerLeft reports whether the caller has disconnected. The context also ends at shutdown.
@@ -67,8 +66,7 @@ func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || strings.HasPrefix(r.URL.Path, "/v1/messages/") || r.Header.Get("Anthropic-Version") != ""
 }
 
-// challenge says which credential is required and whether the given one is invalid (RFC 6750,
-// section 3).
+// challenge says which credential is required and whether the given one is invalid (RFC 6750, section 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
 		return `Bearer realm="cutroom", error="invalid_token"`

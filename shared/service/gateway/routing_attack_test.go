@@ -67,8 +67,7 @@ func TestKeepAlivePreventsFallback(t *testing.T) {
 	}
 }
 
-// The limits of the row that serves the call apply. Odd model names neither reach a server nor
-// break a request.
+// The limits of the row that serves the call apply. Odd model names neither reach a server nor break a request.
 func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, second, down}, tier: credential.Tier{MaxTokens: 90}})

@@ -28,8 +28,7 @@ type streamWriter struct {
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// started means that the header has been sent. keepAliveStopped means that no more keep-alives
-	// may be sent.
+	// started means that the header has been sent. keepAliveStopped means that no more keep-alives may be sent.
 	started, keepAliveStopped bool
 	err                       error // of the last send
 }
@@ -38,9 +37,8 @@ func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bo
 	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 }
 
-// startKeepAlive starts the keep-alives if they have not been started. It must not be called until
-// an upstream has been found, because a keep-alive starts the stream. It does nothing on a nil
-// writer.
+// startKeepAlive starts the keep-alives if they have not been started. It must not be called until an upstream
+// has been found, because a keep-alive starts the stream. It does nothing on a nil writer.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return
@@ -69,8 +67,7 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasStarted reports whether anything has been sent to the caller. It returns false for a nil
-// writer.
+// hasStarted reports whether anything has been sent to the caller. It returns false for a nil writer.
 func (s *streamWriter) hasStarted() bool {
 	if s == nil {
 		return false
@@ -127,9 +124,8 @@ func (s *streamWriter) send() error {
 	return s.err
 }
 
-// finish sends the end of the stream and the usage. cost is empty if there is no price. The trailer
-// with the cost is not announced, because the serving row is known only after the header has been
-// sent.
+// finish sends the end of the stream and the usage. cost is empty if there is no price. The trailer with the cost
+// is not announced, because the serving row is known only after the header has been sent.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {

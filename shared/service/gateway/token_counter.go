@@ -20,8 +20,7 @@ type tokenCounter struct {
 	// maxTokens is the maximum usage of the completion. A report above it is implausible.
 	maxTokens    int64
 	maxGenerated int64
-	// reported is the last plausible report, if known. implausible means that an implausible one
-	// was received.
+	// reported is the last plausible report, if known. implausible means that an implausible one was received.
 	reported           usage.Counts
 	known, implausible bool
 	// textSince means that more text arrived after the report.
@@ -134,8 +133,7 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf parses a usage object. present means that it contains token counts, ok that they are
-// valid.
+// usageOf parses a usage object. present means that it contains token counts, ok that they are valid.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false

@@ -22,8 +22,7 @@ type translation interface {
 	// Request appends the chat request for a body that request.Parse has accepted.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the dialect has no equivalent
-	// for the chunk.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect has no equivalent for the chunk.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
 	// End and Fail append a stream's final events, after success or after an error.
 	End(out []byte, counts usage.Counts) []byte

@@ -30,8 +30,7 @@ func refusing(t *testing.T) *modelServer {
 	return &modelServer{url: "http://" + address + "/v1"}
 }
 
-// The first upstream's response decides whether the second upstream is called
-// (docs/contract/gateway.md#upstreams).
+// The first upstream's response decides whether the second upstream is called (docs/contract/gateway.md#upstreams).
 func TestFailedCallIsRetried(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
 	for _, c := range []struct {
@@ -186,8 +185,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	}
 }
 
-// A 429 is forwarded with its reason and Retry-After. It does not block the model for other
-// accounts.
+// A 429 is forwarded with its reason and Retry-After. It does not block the model for other accounts.
 func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{
@@ -233,8 +231,7 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	}
 }
 
-// Other upstreams are preferred. If no upstream is available, the caller gets the shortest
-// Retry-After.
+// Other upstreams are preferred. If no upstream is available, the caller gets the shortest Retry-After.
 func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
@@ -334,8 +331,7 @@ func TestBreakerIsPerAccount(t *testing.T) {
 	}
 }
 
-// A response over 16 MiB fails its call but is not held against the server, because the request is
-// to blame.
+// A response over 16 MiB fails its call but is not held against the server, because the request is to blame.
 func TestLongResponseDoesNotOpenBreaker(t *testing.T) {
 	padded := func(n int) string { return whole + strings.Repeat(" ", n-len(whole)) }
 	u := newUpstream(t, always(200, padded(16<<20)))
@@ -669,8 +665,7 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// Calls are not delayed by a slow key renewal, or by a caller that disconnects while the key is
-// fetched.
+// Calls are not delayed by a slow key renewal, or by a caller that disconnects while the key is fetched.
 func TestHangingSecretBlocksNoCall(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}

@@ -137,8 +137,7 @@ func TestUsageOfSeveralCompletionsIsAccepted(t *testing.T) {
 	}
 }
 
-// Implausible usage reports are not billed. A plausible report becomes a debt that blocks only its
-// account.
+// Implausible usage reports are not billed. A plausible report becomes a debt that blocks only its account.
 func TestFalseUsageIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
 		`"completion_tokens":1000000000000000`, 1)))

@@ -90,8 +90,7 @@ type setup struct {
 	budgets   gateway.Budgets
 	// batches enables files and batches, but starts no runner.
 	batches bool
-	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the
-	// default.
+	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the default.
 	socketBuffer int
 }
 

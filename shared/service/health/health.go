@@ -1,5 +1,4 @@
-// Package health checks a service's dependencies. Concurrent callers share probes and cached
-// results.
+// Package health checks a service's dependencies. Concurrent callers share probes and cached results.
 package health
 
 import (

@@ -48,8 +48,7 @@ type admission struct {
 	model *catalog.Model
 	// base is the server's WebSocket address as seen by the client.
 	base string
-	// queue says whether to wait for a session: "true", "false", or anything else if the client
-	// decides later.
+	// queue says whether to wait for a session: "true", "false", or anything else if the client decides later.
 	queue string
 }
 
@@ -84,9 +83,8 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }
 
-// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue,
-// and the lobby keeps its messages. waited is nil if the client did not wait. arrived is called
-// when the wait starts.
+// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue, and the lobby
+// keeps its messages. waited is nil if the client did not wait. arrived is called when the wait starts.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
 	opened *session.Session, waited *lobby, err error,
 ) {

@@ -96,8 +96,7 @@ func (w *world) open(model, key string, header ...string) *client {
 
 const tryAgain = "No session can be opened now. Try again."
 
-// first connects a client and returns it with its first message. It retries if the store was too
-// slow for a moment.
+// first connects a client and returns it with its first message. It retries if the store was too slow for a moment.
 func first(connect func() *client) (c *client, m message) {
 	for range 10 {
 		c = connect()
@@ -191,8 +190,7 @@ func (c *client) painted(want color.RGBA) {
 	}
 }
 
-// ends expects generation_ended with the reason (unless the reason is empty), and then a close
-// frame.
+// ends expects generation_ended with the reason (unless the reason is empty), and then a close frame.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message

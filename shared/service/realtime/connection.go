@@ -17,8 +17,7 @@ import (
 )
 
 type ending struct {
-	// Unless the client has left, reason is sent in generation_ended, and close is sent in the
-	// close frame.
+	// Unless the client has left, reason is sent in generation_ended, and close is sent in the close frame.
 	reason string
 	code   websocket.StatusCode
 	close  string
@@ -48,15 +47,13 @@ type connection struct {
 	socket    *socket
 	session   *session.Session
 	editor    engine.LiveEditor
-	// edits and changes are shared by all sessions, or separate if frames are edited on other
-	// hardware.
+	// edits and changes are shared by all sessions, or separate if frames are edited on other hardware.
 	edits, changes *ratelimit.Turns
 	// turn is edits or changes while the edit goroutine has a turn, otherwise nil.
 	turn *ratelimit.Turns
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes. It outlives life, so that the reason for the end can
-	// still be sent.
+	// wire is the context of reads and writes. It outlives life, so that the reason for the end can still be sent.
 	wire context.Context
 	cut  context.CancelFunc
 
@@ -196,8 +193,7 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session continues. It ends a session that was lost. Call it before
-// each write.
+// serving reports whether the session continues. It ends a session that was lost. Call it before each write.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)

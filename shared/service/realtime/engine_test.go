@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// remote is an engine on other hardware. It has a limited number of sessions and does not accept
-// images.
+// remote is an engine on other hardware. It has a limited number of sessions and does not accept images.
 type remote struct {
 	painter
 	slots atomic.Int32
@@ -78,8 +77,7 @@ func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// planner is an engine that blocks while it prepares a prompt for 64-pixel-wide frames, until it is
-// released.
+// planner is an engine that blocks while it prepares a prompt for 64-pixel-wide frames, until it is released.
 type planner struct {
 	painter
 	begun, release chan struct{}

@@ -98,9 +98,8 @@ func (c *connection) endTurn() {
 	}
 }
 
-// If the edit will also prepare the prompt, allowPlan exchanges the turn to edit for a turn to
-// change, so that other accounts' frames do not have to wait. It returns false if the session ends
-// first.
+// If the edit will also prepare the prompt, allowPlan exchanges the turn to edit for a turn to change, so that
+// other accounts' frames do not have to wait. It returns false if the session ends first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
 		return true
@@ -113,8 +112,7 @@ func (c *connection) allowPlan(picture *engine.Picture) bool {
 	return true
 }
 
-// editNewest edits the waiting JPEG, if any, and ends the turn. If send is not nil, it sends the
-// result.
+// editNewest edits the waiting JPEG, if any, and ends the turn. If send is not nil, it sends the result.
 //
 // Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
@@ -143,8 +141,7 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain reports an invalid frame to the client. For camera frames, it does so at most once a
-// second.
+// complain reports an invalid frame to the client. For camera frames, it does so at most once a second.
 func (c *connection) complain(err error) {
 	report := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {

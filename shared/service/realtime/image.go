@@ -18,8 +18,7 @@ import (
 // megabytes. An account decodes only one at a time (ratelimit.Turns).
 const maxDecodes = 2
 
-// changeImage handles a set_image message. Either both the image and the prompt change, or neither
-// does.
+// changeImage handles a set_image message. Either both the image and the prompt change, or neither does.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -54,8 +53,7 @@ func (c *connection) setImage(
 	return c.editor.SetImage(ctx, image)
 }
 
-// imageOf decodes the image in a message or in the file named by image_ref. It returns nil if the
-// image is null.
+// imageOf decodes the image in a message or in the file named by image_ref. It returns nil if the image is null.
 //
 // Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {

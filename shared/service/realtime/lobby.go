@@ -25,9 +25,8 @@ var (
 	errLeft = errors.New("the client has left")
 )
 
-// lobby is a client without a session that waits in its account's queue
-// (docs/contract/realtime.md#the-queue) or may ask to wait. It keeps the client's messages, except
-// for frames, which would be outdated.
+// lobby is a client without a session that waits in its account's queue (docs/contract/realtime.md#the-queue) or
+// may ask to wait. It keeps the client's messages, except for frames, which would be outdated.
 type lobby struct {
 	server    *Server
 	socket    *socket
@@ -138,8 +137,7 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// asksToWait reports whether a client's first message asks to wait: a livekit_join whose queue is
-// not false.
+// asksToWait reports whether a client's first message asks to wait: a livekit_join whose queue is not false.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {

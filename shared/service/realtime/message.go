@@ -12,8 +12,7 @@ const (
 	// the rows that codecs add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame needs 40
-	// MB.
+	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame needs 40 MB.
 	maxFrameMemory = 48 << 20
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
@@ -23,8 +22,7 @@ const (
 	maxPrompt = 4000
 )
 
-// clientMessage is a text message from a client. Members stay undecoded, so that null and absent
-// members differ.
+// clientMessage is a text message from a client. Members stay undecoded, so that null and absent members differ.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`

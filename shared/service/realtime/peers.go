@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// forwardedHeader marks a request from another instance, so that the request is not forwarded
-	// again.
+	// forwardedHeader marks a request from another instance, so that the request is not forwarded again.
 	forwardedHeader = "X-Cutroom-Passed-On"
 	// maxForwarded limits the requests being forwarded at the same time. maxForwardedByCaller is
 	// the limit per address.
@@ -68,8 +67,7 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. It returns "" if that is this instance or the
-// name is invalid.
+// find returns the address of the room's instance. It returns "" if that is this instance or the name is invalid.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {

@@ -140,8 +140,7 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics when its second session is opened, which is the first after
-// w.ready.
+// sometimes is an engine that panics when its second session is opened, which is the first after w.ready.
 type sometimes struct{ opened atomic.Int32 }
 
 func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

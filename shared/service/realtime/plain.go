@@ -13,8 +13,7 @@ import (
 // webSocketVersion is the only version of the WebSocket protocol (RFC 6455, section 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the error status for a request that is not a valid WebSocket handshake,
-// otherwise 0.
+// handshake returns the error status for a request that is not a valid WebSocket handshake, otherwise 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {

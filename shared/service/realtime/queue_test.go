@@ -220,7 +220,6 @@ func TestLeavingTheQueueLeavesNothingBehind(t *testing.T) {
 	last.waits(1, 1)
 	holder.leave()
 	last.begins()
-	// Allow a few more goroutines, because the first session may have started some after they were
-	// counted.
+	// Allow a few more goroutines, because the first session may have started some after they were counted.
 	await.Until(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

@@ -1,9 +1,8 @@
 // Package realtime serves realtime sessions (docs/contract/realtime.md): WebSocket connections on
 // which a client sends camera frames and receives edited ones.
 //
-// A session takes one of its account's slots (package session) and ends with the connection. For
-// each session, the server holds at most one waiting frame, one that is being edited, and a few
-// messages.
+// A session takes one of its account's slots (package session) and ends with the connection. For each session,
+// the server holds at most one waiting frame, one that is being edited, and a few messages.
 package realtime
 
 import (
@@ -79,8 +78,7 @@ type Config struct {
 	// WebRTC is the second transport; nil turns it off.
 	WebRTC  *WebRTC
 	Origins httpserver.Origins
-	// Edits limits the frames that are edited at the same time. 0 means the number of processors
-	// minus one.
+	// Edits limits the frames that are edited at the same time. 0 means the number of processors minus one.
 	Edits int
 	// TextMemory limits an account's unhandled text messages above 64 KiB, in bytes. 0 means enough
 	// for three messages of the maximum size. All accounts together may use three times as much.
@@ -98,12 +96,10 @@ type Times struct {
 	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close limits how long a client may take to read the last message, and then again to answer
-	// the close frame. Twice Close must be less than the time from session.FenceAfter to
-	// session.TakeAfter.
+	// Close limits how long a client may take to read the last message, and then again to answer the close frame.
+	// Twice Close must be less than the time from session.FenceAfter to session.TakeAfter.
 	Close time.Duration
-	// Revocation is the interval at which the keys of open sessions are checked. Each check reads a
-	// key once.
+	// Revocation is the interval at which the keys of open sessions are checked. Each check reads a key once.
 	Revocation time.Duration
 	// Usage is the interval between usage reports. A crash loses at most this much usage.
 	Usage time.Duration
@@ -150,8 +146,7 @@ type Server struct {
 	meter   *meter
 
 	crowd ratelimit.Open
-	// peers forwards requests to other instances. Those requests end when the forwarding context
-	// does.
+	// peers forwards requests to other instances. Those requests end when the forwarding context does.
 	peers         *peers
 	forwarding    context.Context
 	endForwarding context.CancelFunc

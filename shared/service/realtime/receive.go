@@ -67,8 +67,7 @@ type received struct {
 	kind    websocket.MessageType
 	content []byte
 	release func()
-	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, or a
-	// connection error.
+	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, or a connection error.
 	err error
 }
 

@@ -82,8 +82,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = accepted.CloseNow() // the client may have left while it was waiting
 }
 
-// serve serves a session. It calls arrived once the session exists or the client is waiting for
-// one.
+// serve serves a session. It calls arrived once the session exists or the client is waiting for one.
 //
 // Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {

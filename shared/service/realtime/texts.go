@@ -11,8 +11,7 @@ import (
 // smallText is the maximum size of a text message that is not counted, in bytes.
 const smallText = 64 << 10
 
-// defaultTextMemory is the default limit on the total size of an account's larger unhandled
-// messages, in bytes.
+// defaultTextMemory is the default limit on the total size of an account's larger unhandled messages, in bytes.
 const defaultTextMemory = 3 * maxText
 
 const accountsOfTexts = 3

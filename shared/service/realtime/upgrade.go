@@ -12,8 +12,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is the size of the socket's send buffer, in bytes. In a larger buffer, frames would
-// wait for seconds.
+// sendBuffer is the size of the socket's send buffer, in bytes. In a larger buffer, frames would wait for seconds.
 const sendBuffer = 128 << 10
 
 type socket struct {
@@ -67,8 +66,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked after authentication. A wrong origin is rejected on the open
-		// connection.
+		// Origins are checked after authentication. A wrong origin is rejected on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
 		// JPEG frames cannot be compressed.

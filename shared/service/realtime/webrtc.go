@@ -162,8 +162,7 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting picture, if any, and ends the turn. If send is not nil, it sends
-// the result.
+// editPicture edits the waiting picture, if any, and ends the turn. If send is not nil, it sends the result.
 func (c *connection) editPicture() (send func(), err error) {
 	defer c.endTurn()
 	picture, there := c.video.take()

@@ -32,8 +32,7 @@ type admission struct {
 	opened chan struct{}
 	// round ends when receiving must stop. It is nil if no receivers are admitted.
 	round context.Context
-	// inside counts the admitted receivers. left, unless nil, is closed when the last of them
-	// leaves.
+	// inside counts the admitted receivers. left, unless nil, is closed when the last of them leaves.
 	inside int
 	left   chan struct{}
 }

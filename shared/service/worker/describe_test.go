@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// header describes a video from its header. The description is complete if the file contains
-// "plain".
+// header describes a video from its header. The description is complete if the file contains "plain".
 type header struct{}
 
 func (header) DescribeVideo(path, _ string) (media.Info, bool, error) {

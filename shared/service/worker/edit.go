@@ -114,8 +114,7 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns why the engine failed. A video that has not been probed yet may be the reason, so
-// it is probed now.
+// explain returns why the engine failed. A video that has not been probed yet may be the reason, so it is probed now.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed

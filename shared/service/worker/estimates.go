@@ -65,8 +65,7 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// An estimate is published immediately only if it changes by at least this fraction, because each
-// write costs money.
+// An estimate is published immediately only if it changes by at least this fraction, because each write costs money.
 const worthPublishing = 0.05
 
 // nearly reports whether two sets of estimates are for the same edits and about equal.

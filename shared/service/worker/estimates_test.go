@@ -63,8 +63,7 @@ func (b *board) PublishEstimates(_ context.Context, estimates job.Estimates, _ t
 	return nil
 }
 
-// takes returns the estimate in each publication, in seconds, or -1 if a publication has no
-// estimate.
+// takes returns the estimate in each publication, in seconds, or -1 if a publication has no estimate.
 func (b *board) takes() (seconds []float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

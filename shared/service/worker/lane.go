@@ -61,8 +61,7 @@ func (l *lane) newRequest() func() {
 
 type slot struct {
 	requestNext func()
-	// free makes the slot available for the next job, possibly while the result is still being
-	// stored.
+	// free makes the slot available for the next job, possibly while the result is still being stored.
 	free func()
 	// storing contains an element while one of the slot's results is being stored.
 	storing chan struct{}

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lease is an unsettled job. Its holder must stop the lease, settle the delivery, and remove the
-// lease from inflight.
+// lease is an unsettled job. Its holder must stop the lease, settle the delivery, and remove the lease from inflight.
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger

@@ -70,8 +70,7 @@ const (
 
 type Load struct {
 	Lane job.Lane
-	// Busy counts the slots whose job is in the engine. Prefetched counts the jobs that are waiting
-	// for a slot.
+	// Busy counts the slots whose job is in the engine. Prefetched counts the jobs that are waiting for a slot.
 	Slots, Busy, Prefetched int
 	// BusyTime is the total time that jobs have spent in the engine since the worker was created.
 	// Divided by the elapsed time and the number of slots, it is the utilization.

@@ -10,13 +10,11 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before its run's estimated end a slot requests the next job. It is
-	// about the time to fetch the largest upload. It should not be longer, because other workers
-	// cannot take a job that is waiting here. If a run reports no progress, its slot requests the
-	// next job only when the engine is done.
+	// prefetchAhead is how long before its run's estimated end a slot requests the next job. It is about the time
+	// to fetch the largest upload. It should not be longer, because other workers cannot take a job that is
+	// waiting here. If a run reports no progress, its slot requests the next job only when the engine is done.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit limits how many bytes are prefetched for a job. The run fetches any larger
-	// inputs.
+	// prefetchLimit limits how many bytes are prefetched for a job. The run fetches any larger inputs.
 	prefetchLimit = 1 << 30
 )
 

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// previews stores a run's latest preview (docs/contract/jobs.md#previews). Failures affect only the
-// preview.
+// previews stores a run's latest preview (docs/contract/jobs.md#previews). Failures affect only the preview.
 type previews struct {
 	worker *Worker
 	blob   string
@@ -29,8 +28,7 @@ type previews struct {
 	stored bool
 }
 
-// startPreviews returns nil if previews are off. The caller must call stop, and then remove once
-// the job has ended.
+// startPreviews returns nil if previews are off. The caller must call stop, and then remove once the job has ended.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil

@@ -74,8 +74,7 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			// Writing progress costs as much as a read, and also returns the record's state.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// Call Progress even if nothing has changed, to detect that the job was cancelled or taken
-		// over.
+		// Call Progress even if nothing has changed, to detect that the job was cancelled or taken over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue

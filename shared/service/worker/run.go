@@ -148,8 +148,7 @@ func (l *lane) deleteInputs(lease *lease, j job.Job) {
 	}
 }
 
-// failOrRepeat settles a failed run. The job runs again if another run may succeed and the job has
-// runs left.
+// failOrRepeat settles a failed run. The job runs again if another run may succeed and the job has runs left.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// The spans of a job's wait and of each run, with its stages, are children of the submission's
-// span.
+// The spans of a job's wait and of each run, with its stages, are children of the submission's span.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"

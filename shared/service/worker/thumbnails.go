@@ -19,10 +19,9 @@ type Posters interface {
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails makes pictures of a run's result and input (docs/contract/jobs.md#thumbnails), and of
-// stored files (docs/contract/media.md#thumbnails-of-files), while the result is being stored. It
-// stores them after the job has ended. It owns the run's scratch folder. Failures affect only the
-// pictures.
+// thumbnails makes pictures of a run's result and input (docs/contract/jobs.md#thumbnails), and of stored files
+// (docs/contract/media.md#thumbnails-of-files), while the result is being stored. It stores them after the job
+// has ended. It owns the run's scratch folder. Failures affect only the pictures.
 type thumbnails struct {
 	worker *Worker
 	job    job.Job
@@ -128,8 +127,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of the stored file used as an input if the file has no thumbnail yet,
-// otherwise "".
+// file returns the blob of the stored file used as an input if the file has no thumbnail yet, otherwise "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {

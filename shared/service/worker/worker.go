@@ -1,6 +1,5 @@
-// Package worker runs queued jobs. It leases a job, fetches and probes its inputs, and runs the
-// engine while recording progress and extending the lease. Then it stores the result and reports
-// it.
+// Package worker runs queued jobs. It leases a job, fetches and probes its inputs, and runs the engine while
+// recording progress and extending the lease. Then it stores the result and reports it.
 //
 // Every write is conditional on the run's nonce (see job.Runs), so a worker that has lost its lease
 // cannot change anything.
@@ -34,8 +33,7 @@ type Runs interface {
 
 // Prober probes media files.
 //
-// Errors: *engine.Error with code invalid_input if the file cannot be decoded or exceeds the
-// catalog's limits.
+// Errors: *engine.Error with code invalid_input if the file cannot be decoded or exceeds the catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
 	// ReadVideo probes the file. If it must be converted, the converted file is in the folder.
@@ -45,8 +43,7 @@ type Prober interface {
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer reads a video's header. whole means that a probe would return the same info (see
-// [Prober]).
+// Describer reads a video's header. whole means that a probe would return the same info (see [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
 }
@@ -63,17 +60,15 @@ type Config struct {
 	Blobs   blob.Store
 	Engine  engine.Engine
 	Catalog *catalog.Catalog
-	// EngineHealth returns nil while the engine accepts runs. Otherwise, the worker leaves jobs to
-	// other workers, and no run is counted. If the function is nil, the engine is always considered
-	// healthy.
+	// EngineHealth returns nil while the engine accepts runs. Otherwise, the worker leaves jobs to other workers,
+	// and no run is counted. If the function is nil, the engine is always considered healthy.
 	EngineHealth func(ctx context.Context) error
 	// Free returns the disk space available for a result, in bytes. nil means no limit.
 	Free   func() (int64, error)
 	Folder string
 	Slots  map[job.Lane]int
-	// Prefetch makes a slot fetch its next job's inputs shortly before the engine is done (see
-	// prefetchAhead). It also lets the engine start the next job while the previous result is being
-	// stored.
+	// Prefetch makes a slot fetch its next job's inputs shortly before the engine is done (see prefetchAhead). It
+	// also lets the engine start the next job while the previous result is being stored.
 	Prefetch bool
 	// Guard, if set, prevents the platform from stopping the worker while it has a job. GuardEvery
 	// is the interval at which this protection is renewed.
@@ -119,11 +114,9 @@ type Pace struct {
 const (
 	// settleTime is the timeout for reporting the end of a run, even while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is how long before the job's deadline a run is stopped, to leave time to record
-	// its end.
+	// deadlineSlack is how long before the job's deadline a run is stopped, to leave time to record its end.
 	deadlineSlack = 3 * time.Second
-	// troublePause is the pause after the queue fails, and the delay for a job that is returned
-	// because of a failure.
+	// troublePause is the pause after the queue fails, and the delay for a job that is returned because of a failure.
 	troublePause = time.Second
 )
 
@@ -164,8 +157,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job in flight is more than a minute past its deadline. If so, the worker
-// must be replaced.
+// Stuck reports whether a job in flight is more than a minute past its deadline. If so, the worker must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute

@@ -82,8 +82,7 @@ func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Inp
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// Tests use a short lease only if they need one, because the default outlasts stalls of a busy
-// machine.
+// Tests use a short lease only if they need one, because the default outlasts stalls of a busy machine.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
 // fixture is a worker's environment, with a real database and a real blob folder.

@@ -7,14 +7,12 @@ import (
 )
 
 const (
-	// perByte is how many bytes may be allocated per byte received. slack is how many more are
-	// allowed in total.
+	// perByte is how many bytes may be allocated per byte received. slack is how many more are allowed in total.
 	perByte = 20
 	slack   = 64 << 10
 )
 
-// Of returns how many bytes the process allocates while work runs, including bytes that are freed
-// again.
+// Of returns how many bytes the process allocates while work runs, including bytes that are freed again.
 func Of(work func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

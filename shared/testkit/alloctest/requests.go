@@ -141,8 +141,7 @@ func Headers(credential string) map[string][]string {
 	return headers
 }
 
-// Queries returns queries of callers without a valid credential, by name. They can be appended to a
-// path.
+// Queries returns queries of callers without a valid credential, by name. They can be appended to a path.
 func Queries() map[string]string {
 	const most = 60 << 10
 	return map[string]string{
@@ -153,15 +152,13 @@ func Queries() map[string]string {
 	}
 }
 
-// anonymousSlack is how much memory a call without a credential may use, in addition to 20 bytes
-// per byte received.
+// anonymousSlack is how much memory a call without a credential may use, in addition to 20 bytes per byte received.
 const anonymousSlack = 128 << 10
 
-// CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET
-// /v1/jobs", and returns the number of requests. The test fails if a request uses more than 20
-// bytes of memory per byte received plus 128 KiB, or gets a 5xx status. If rejected is true, all
-// requests must get a 4xx status. With more than 12 lines, each is sent with only a third of the
-// header fields, because all routes check credentials in the same way.
+// CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET /v1/jobs", and returns
+// the number of requests. The test fails if a request uses more than 20 bytes of memory per byte received plus 128
+// KiB, or gets a 5xx status. If rejected is true, all requests must get a 4xx status. With more than 12 lines, each
+// is sent with only a third of the header fields, because all routes check credentials in the same way.
 func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {

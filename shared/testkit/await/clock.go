@@ -11,13 +11,11 @@ const (
 	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
-// Clock is a clock that stops while the machine stalls, so that no lease ends only because a test
-// could not extend it in time. Waiting for a lease to end takes little longer than on the machine's
-// clock. It is safe for concurrent use.
+// Clock is a clock that stops while the machine stalls, so that no lease ends only because a test could not extend it
+// in time. Waiting for a lease to end takes little longer than on the machine's clock. It is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
-	// seen is the machine's time at the last read. skipped is how much time this clock has left
-	// out.
+	// seen is the machine's time at the last read. skipped is how much time this clock has left out.
 	seen    time.Time
 	skipped time.Duration
 }

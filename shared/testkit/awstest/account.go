@@ -48,8 +48,7 @@ func Deployed(t T) *iamtest.Account {
 type Guard struct {
 	// Account has the roles and the resource policies.
 	Account *iamtest.Account
-	// Names maps names in this test to names in the deployment. Names without an entry stay
-	// unchanged.
+	// Names maps names in this test to names in the deployment. Names without an entry stay unchanged.
 	Names map[string]string
 	// Role returns the role that uses an access key. If it is nil, the key is the name of the role.
 	Role func(accessKey string) string
@@ -66,10 +65,9 @@ type guarding struct {
 	rejected []string
 }
 
-// Guard makes the proxy reject calls that the policies would make AWS reject. The test fails if a
-// call's action or role is unknown, or if a call was rejected for a reason that Rejected has not
-// returned. Reasons that Rejected has returned are accepted from then on, because the other calls
-// of a rejected request may be rejected later.
+// Guard makes the proxy reject calls that the policies would make AWS reject. The test fails if a call's action or
+// role is unknown, or if a call was rejected for a reason that Rejected has not returned. Reasons that Rejected has
+// returned are accepted from then on, because the other calls of a rejected request may be rejected later.
 func (p *Proxy) Guard(t T, guard Guard) {
 	t.Helper()
 	g := &guarding{Guard: guard, names: iamtest.Names{Place: Here, Rename: func(name string) string {
@@ -96,8 +94,7 @@ func (p *Proxy) Guard(t T, guard Guard) {
 	})
 }
 
-// Rejected returns the reasons for rejections since it was last called, sorted and without
-// duplicates.
+// Rejected returns the reasons for rejections since it was last called, sorted and without duplicates.
 func (p *Proxy) Rejected() []string {
 	g := p.guarded()
 	if g == nil {
@@ -135,8 +132,7 @@ func (g *guarding) rejects(r *http.Request, body []byte) string {
 	return g.rejectsAny(r, requests...)
 }
 
-// hides returns why the caller must not learn that an object is missing, or "" if the caller may
-// learn it.
+// hides returns why the caller must not learn that an object is missing, or "" if the caller may learn it.
 func (g *guarding) hides(r *http.Request, status int) string {
 	list, ok := g.names.ToReportMissing(r, status)
 	if !ok {

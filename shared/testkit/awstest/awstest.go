@@ -46,8 +46,7 @@ type Cloud struct {
 	made    counter
 }
 
-// Start starts an empty local AWS. settings are environment variables for MiniStack, such as
-// "LAMBDA_EXECUTOR=local".
+// Start starts an empty local AWS. settings are environment variables for MiniStack, such as "LAMBDA_EXECUTOR=local".
 //
 // A test with many subtests should start only one and let each subtest create its own tables,
 // buckets and queues, whose names never clash.
@@ -77,8 +76,7 @@ func tryStart(python, folder string, settings []string) (cloud *Cloud, err error
 	return nil, err
 }
 
-// Tool returns the path of a program installed by scripts/install-test-tools.sh. name is its path
-// below .tools.
+// Tool returns the path of a program installed by scripts/install-test-tools.sh. name is its path below .tools.
 func Tool(t T, name string) string {
 	t.Helper()
 	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
@@ -205,8 +203,7 @@ func (c *Cloud) show(t T) {
 // long the local AWS stalls.
 func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
-// ConfigFor returns a configuration for clients of an endpoint, which is a local AWS or a proxy in
-// front of it.
+// ConfigFor returns a configuration for clients of an endpoint, which is a local AWS or a proxy in front of it.
 func ConfigFor(url string) aws.Config {
 	return aws.Config{
 		Region:       Region,

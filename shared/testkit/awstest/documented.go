@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Documented returns the calls that testdata/calls.tsv lists for a type such as "Files", by
-// operation.
+// Documented returns the calls that testdata/calls.tsv lists for a type such as "Files", by operation.
 func Documented(t T, of string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "shared", "testkit", "awstest", "testdata", "calls.tsv"))

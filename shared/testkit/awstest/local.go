@@ -89,8 +89,7 @@ func (l *Local) Command(ctx context.Context, target string, variables ...string)
 	return command
 }
 
-// Make runs a Makefile target and returns its standard output. If it fails, the error contains the
-// output.
+// Make runs a Makefile target and returns its standard output. If it fails, the error contains the output.
 func (l *Local) Make(ctx context.Context, target string, variables ...string) ([]byte, error) {
 	out, _, err := l.make(ctx, target, variables...)
 	return []byte(out), err

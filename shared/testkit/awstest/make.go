@@ -20,8 +20,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// queueTries is the maximum number of attempts to create a queue and get a response that contains
-// its URL.
+// queueTries is the maximum number of attempts to create a queue and get a response that contains its URL.
 const queueTries = 3
 
 // counter makes resource names unique.

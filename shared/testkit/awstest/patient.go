@@ -9,10 +9,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// patient returns the configuration with a longer timeout for responses. On a busy machine, the
-// local AWS stalls for longer than the product waits for AWS. A retried call would then take effect
-// twice: for example, the first response would be lost together with the message in it. To test
-// lost responses, use a [Proxy] instead.
+// patient returns the configuration with a longer timeout for responses. On a busy machine, the local AWS stalls
+// for longer than the product waits for AWS. A retried call would then take effect twice: for example, the first
+// response would be lost together with the message in it. To test lost responses, use a [Proxy] instead.
 func patient(config aws.Config) aws.Config {
 	config.HTTPClient = awshttp.NewBuildableClient()
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
@@ -25,8 +24,7 @@ func patient(config aws.Config) aws.Config {
 	return config
 }
 
-// withoutDeadline returns a context that ends when ctx is cancelled but not when its deadline
-// passes.
+// withoutDeadline returns a context that ends when ctx is cancelled but not when its deadline passes.
 func withoutDeadline(ctx context.Context) context.Context {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

@@ -103,8 +103,7 @@ func (p *Proxy) SetFaults(faults Faults) {
 	p.faults = faults
 }
 
-// Calls returns how often each operation, such as "DynamoDB.UpdateItem", was called, and resets the
-// counts.
+// Calls returns how often each operation, such as "DynamoDB.UpdateItem", was called, and resets the counts.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +224,7 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	return answer, content, err
 }
 
-// Operation returns a call's operation. For JSON services, it is in a header. For S3, it is the
-// method.
+// Operation returns a call's operation. For JSON services, it is in a header. For S3, it is the method.
 func Operation(r *http.Request) string {
 	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !ok {

@@ -7,18 +7,16 @@ import (
 	"testing"
 )
 
-// Shared is a local AWS for all tests of a package. Each test creates its own tables, buckets and
-// queues, whose names never clash. Sharing saves time, because starting a local AWS takes as much
-// CPU time as most tests. The zero value is ready to use, and its methods are safe for concurrent
-// use.
+// Shared is a local AWS for all tests of a package. Each test creates its own tables, buckets and queues, whose
+// names never clash. Sharing saves time, because starting a local AWS takes as much CPU time as most tests. The
+// zero value is ready to use, and its methods are safe for concurrent use.
 type Shared struct {
 	mu     sync.Mutex
 	folder string
 	cloud  *Cloud
 }
 
-// Main runs the tests, stops the local AWS if a test has started it, and returns the exit code
-// for os.Exit.
+// Main runs the tests, stops the local AWS if a test has started it, and returns the exit code for os.Exit.
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
 	s.mu.Lock()
@@ -34,8 +32,7 @@ func (s *Shared) Main(m *testing.M) int {
 	return code
 }
 
-// Cloud returns the local AWS, which the first call starts. If a test fails, the output so far is
-// logged.
+// Cloud returns the local AWS, which the first call starts. If a test fails, the output so far is logged.
 func (s *Shared) Cloud(t T) *Cloud {
 	t.Helper()
 	s.mu.Lock()

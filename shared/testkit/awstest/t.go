@@ -2,8 +2,7 @@ package awstest
 
 import "testing"
 
-// T is the test that owns a local AWS. A program without testing.TB, such as a benchmark, can
-// implement it too.
+// T is the test that owns a local AWS. A program without testing.TB, such as a benchmark, can implement it too.
 type T interface {
 	Helper()
 	TempDir() string

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small mounts a file system in memory until the test ends, and returns its folder. The options are
-// tmpfs options, such as "size=2m". The test fails if mounting is not allowed. `make test` ensures
-// that it is allowed.
+// Small mounts a file system in memory until the test ends, and returns its folder. The options are tmpfs
+// options, such as "size=2m". The test fails if mounting is not allowed. `make test` ensures that it is allowed.
 func Small(t testing.TB, options string) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -49,8 +49,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	}
 }
 
-// waitAfter returns the longest wait before the next attempt (0 means no retry), and the maximum
-// number of attempts.
+// waitAfter returns the longest wait before the next attempt (0 means no retry), and the maximum number of attempts.
 func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	var one *types.TransactionConflictException
 	switch {
@@ -62,8 +61,7 @@ func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	return 0, 0
 }
 
-// isConflict reports whether the only reason why a transaction was cancelled is another
-// transaction.
+// isConflict reports whether the only reason why a transaction was cancelled is another transaction.
 func isConflict(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -103,8 +101,7 @@ type hold struct {
 
 type locks map[itemKey][]hold
 
-// meets reports whether another caller's transaction locks the item at any time between from and
-// until.
+// meets reports whether another caller's transaction locks the item at any time between from and until.
 func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	for _, h := range l[key] {
 		if h.turn != turn && from.Before(h.until) && !until.Before(h.from) {

@@ -26,8 +26,7 @@ type DynamoDB struct {
 	meter      *meter
 	conditions map[string]condition
 	updates    map[string]update
-	// tokens maps the tokens of completed transactions to their times. recent lists the tokens in
-	// order.
+	// tokens maps the tokens of completed transactions to their times. recent lists the tokens in order.
 	tokens map[string]time.Time
 	recent []string
 	// locks holds the items locked by transactions. now and turn belong to the current attempt.

@@ -26,14 +26,12 @@ func (s scope) name(path string) string {
 
 type condition func(scope) bool
 
-// operand is a part of an expression that has a value. The value is nil if the attribute is
-// missing.
+// operand is a part of an expression that has a value. The value is nil if the attribute is missing.
 type operand func(scope) types.AttributeValue
 
 var tokens = regexp.MustCompile(`<>|<=|>=|[=<>(),+-]|[#:]?[A-Za-z0-9_]+`)
 
-// parser parses an expression. It supports the syntax that the adapters use, with top-level
-// attributes only.
+// parser parses an expression. It supports the syntax that the adapters use, with top-level attributes only.
 type parser struct {
 	words []string
 	text  string
@@ -206,8 +204,7 @@ func (p *parser) operand() operand {
 	return func(s scope) types.AttributeValue { return s.item[s.name(word)] }
 }
 
-// lengthOf implements the function size: the number of elements of a set or list, or of bytes of a
-// string.
+// lengthOf implements the function size: the number of elements of a set or list, or of bytes of a string.
 func lengthOf(v types.AttributeValue) types.AttributeValue {
 	n := 0
 	switch v := v.(type) {

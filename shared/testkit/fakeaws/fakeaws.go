@@ -1,13 +1,11 @@
 // Package fakeaws replaces DynamoDB, SQS and Step Functions with in-memory fakes on simulated time.
 // It counts capacity units and limits them like AWS.
 //
-// The service's own adapters call it through the AWS SDK's clients: Config returns a configuration
-// whose calls never leave the process. So the fake sees the requests that AWS would see, with their
-// keys, conditions and sizes.
+// The service's own adapters call it through the AWS SDK's clients: Config returns a configuration whose calls never
+// leave the process. So the fake sees the requests that AWS would see, with their keys, conditions and sizes.
 //
-// Calls return immediately: simulated time passes only between calls. A retry after a rejection
-// counts in the second in which it would really happen. A Cloud is not safe for concurrent use, but
-// its DynamoDB is.
+// Calls return immediately: simulated time passes only between calls. A retry after a rejection counts in the
+// second in which it would really happen. A Cloud is not safe for concurrent use, but its DynamoDB is.
 package fakeaws
 
 import (
@@ -49,8 +47,7 @@ type Cloud struct {
 	sentAt int64
 }
 
-// New returns an account that has only the given tables. random decides which messages a queue
-// delivers twice.
+// New returns an account that has only the given tables. random decides which messages a queue delivers twice.
 func New(clock Clock, random *rand.Rand, tables []dynamo.Table) *Cloud {
 	c := &Cloud{DynamoDB: newDynamoDB(clock, tables), SQS: newSQS(clock, random), clock: clock}
 	c.StepFn = newStepFunctions(c)

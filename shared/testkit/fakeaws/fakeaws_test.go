@@ -142,8 +142,7 @@ func TestHotPartitionRejectsCalls(t *testing.T) {
 	}
 }
 
-// A transaction uses twice the units, is written only once per token, and reports which condition
-// failed.
+// A transaction uses twice the units, is written only once per token, and reports which condition failed.
 func TestTransactionsCountTwice(t *testing.T) {
 	t.Parallel()
 	c, client, _ := newTest()

@@ -19,8 +19,7 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// compare compares two strings, numbers or booleans and returns -1, 0 or 1. For other values, ok is
-// false.
+// compare compares two strings, numbers or booleans and returns -1, 0 or 1. For other values, ok is false.
 func compare(a, b types.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:

@@ -23,8 +23,7 @@ type load struct {
 
 // Heat describes the busiest second among partitions of one kind.
 type Heat struct {
-	// Table is the partition's table. For a partition of an index, a slash and the index's name
-	// follow.
+	// Table is the partition's table. For a partition of an index, a slash and the index's name follow.
 	Table string
 	// Kind is the common prefix of these partitions' keys. Key is the busiest partition's key.
 	Kind, Key string

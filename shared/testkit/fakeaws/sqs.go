@@ -56,8 +56,7 @@ type message struct {
 	until   time.Time
 }
 
-// mostReceives is the number of receives after which a message moves to the dead-letter queue, as
-// in the deployment.
+// mostReceives is the number of receives after which a message moves to the dead-letter queue, as in the deployment.
 const mostReceives = 10
 
 func newSQS(clock Clock, random *rand.Rand) *SQS {

@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// StepFunctions runs the state machine for jobs: it sends a message to the queue, waits for the
-// message's token, and writes a failure. Package dynamo defines the writes, as it does for the real
-// state machine.
+// StepFunctions runs the state machine for jobs: it sends a message to the queue, waits for the message's token,
+// and writes a failure. Package dynamo defines the writes, as it does for the real state machine.
 type StepFunctions struct {
 	cloud *Cloud
 	open  map[string]*execution
@@ -38,8 +37,7 @@ type openEntry struct {
 	Elements []string
 }
 
-// wholeJob is the error of a report that ends the job, whichever run is current (see package
-// stepfn).
+// wholeJob is the error of a report that ends the job, whichever run is current (see package stepfn).
 const wholeJob = "job"
 
 func newStepFunctions(c *Cloud) *StepFunctions {

@@ -17,8 +17,7 @@ type table struct {
 	indexes    map[string]map[string]*items
 }
 
-// items holds a partition's items, ordered by sort key. In an index, the table's key is appended to
-// the sort key.
+// items holds a partition's items, ordered by sort key. In an index, the table's key is appended to the sort key.
 type items struct {
 	keys []string
 	of   map[string]item
@@ -65,8 +64,7 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if after is nil. It returns the units that this uses in each
-// index partition.
+// set replaces an item, or removes it if after is nil. It returns the units that this uses in each index partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64

@@ -6,8 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is one action of a parsed update expression. It reads the old item and writes to the new
-// one.
+// change is one action of a parsed update expression. It reads the old item and writes to the new one.
 type change func(before scope, after item)
 
 type update []change

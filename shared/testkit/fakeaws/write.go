@@ -31,8 +31,7 @@ func (d *DynamoDB) before(w write) (item, bool) {
 	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
 }
 
-// make performs the write and returns the new item. each is the factor by which units are
-// multiplied.
+// make performs the write and returns the new item. each is the factor by which units are multiplied.
 func (d *DynamoDB) make(w write, before item, each float64) item {
 	p := partition{w.table.Name, w.hash}
 	after := before
@@ -98,8 +97,7 @@ func (d *DynamoDB) alone(w write) (after item, err error) {
 	return d.make(w, before, 1), nil
 }
 
-// indexesFit reports whether the item's index partitions have capacity. A table's write waits for
-// its indexes.
+// indexesFit reports whether the item's index partitions have capacity. A table's write waits for its indexes.
 func (d *DynamoDB) indexesFit(w write) bool {
 	for _, index := range w.table.Indexes {
 		for _, i := range []item{w.table.get(w.hash, w.sort), w.item} {

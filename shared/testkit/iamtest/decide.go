@@ -10,8 +10,7 @@ type Request struct {
 	// Principal is the calling role's ARN. Service is the calling AWS service, such as
 	// "sns.amazonaws.com". At most one of them is set. A request with neither is anonymous.
 	Principal, Service string
-	// Action is an action such as "s3:GetObject". Resource is an ARN, or "*" for actions without a
-	// resource.
+	// Action is an action such as "s3:GetObject". Resource is an ARN, or "*" for actions without a resource.
 	Action, Resource string
 	// Account is the account that owns the resource. "" means the principal's account.
 	Account string
@@ -28,9 +27,8 @@ type Decision struct {
 	Because []Statement
 }
 
-// Decide evaluates a request against the policies of its role and its resource. A deny takes
-// precedence. Within an account, one allowing policy is enough. If the resource is in another
-// account, both sides must allow the request.
+// Decide evaluates a request against the policies of its role and its resource. A deny takes precedence. Within an
+// account, one allowing policy is enough. If the resource is in another account, both sides must allow the request.
 //
 // Errors: a policy cannot be evaluated for the request. The request is then rejected.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
@@ -88,8 +86,7 @@ func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, erro
 	return found, nil
 }
 
-// isOf reports whether a statement applies to this request: to its principal, action, resource and
-// conditions.
+// isOf reports whether a statement applies to this request: to its principal, action, resource and conditions.
 func (r Request) isOf(s Statement) (bool, error) {
 	if s.forResource() && r.named(s) == notNamed || !r.isOfAction(s) || !r.isOfResource(s) {
 		return false, nil

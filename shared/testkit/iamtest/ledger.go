@@ -37,9 +37,8 @@ func (l *Ledger) Of(role string) []Request {
 	return requests
 }
 
-// Unseen describes permissions that are needed although no test can show it, and why. Role and
-// Action are patterns for path.Match. Resource is part of an ARN; if empty, it matches every
-// resource.
+// Unseen describes permissions that are needed although no test can show it, and why. Role and Action are
+// patterns for path.Match. Resource is part of an ARN; if empty, it matches every resource.
 type Unseen struct{ Role, Action, Resource, Why string }
 
 func (u Unseen) is(p Permission) bool {

@@ -77,8 +77,7 @@ func matches(pattern []glyph, text string) bool {
 	return reached[len(in)]
 }
 
-// segments is the number of colon-separated parts of an ARN. The last part may itself contain
-// colons.
+// segments is the number of colon-separated parts of an ARN. The last part may itself contain colons.
 const segments = 6
 
 // matchesResource reports whether an ARN matches a pattern. Except in the last part, a wildcard

@@ -4,8 +4,7 @@
 // A policy with an unknown element, condition operator or type of principal cannot be parsed,
 // because this package does not know its effect.
 //
-// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM
-// User Guide.
+// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM User Guide.
 package iamtest
 
 import (
@@ -16,8 +15,7 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Statements have principals in resource policies, but not in role
-// policies.
+// Policy is a policy document. Statements have principals in resource policies, but not in role policies.
 type Policy struct {
 	// Version is normally "2012-10-17". Policies with another version have no variables.
 	Version    string
@@ -71,8 +69,7 @@ type written struct {
 	Condition                                map[string]map[string]values
 }
 
-// ParsePolicy parses a policy document. Errors name an element that is invalid or not supported
-// here.
+// ParsePolicy parses a policy document. Errors name an element that is invalid or not supported here.
 func ParsePolicy(text []byte) (Policy, error) {
 	var document struct {
 		Version, ID string

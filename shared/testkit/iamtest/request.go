@@ -41,8 +41,7 @@ func Caller(r *http.Request) (accessKey, service string) {
 	return parts[0], parts[3]
 }
 
-// Requests returns the authorization requests that an AWS call causes, each with an action and a
-// resource.
+// Requests returns the authorization requests that an AWS call causes, each with an action and a resource.
 //
 // Errors: the call's action or resource is unknown here.
 func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
@@ -179,8 +178,7 @@ func last(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
 func (n Names) table(name string) string { return n.ARN("dynamodb", "table/"+n.name(name)) }
 
-// transaction returns the action of each item in a transaction. The transaction itself has no
-// action.
+// transaction returns the action of each item in a transaction. The transaction itself has no action.
 func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Request, error) {
 	actions := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
 		"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
@@ -256,9 +254,8 @@ var s3Actions = map[string]string{
 	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
 }
 
-// ToReportMissing returns the additional request that must be allowed before S3 reports a missing
-// object. If it is not allowed, S3 rejects the call. ok is false if the call does not report a
-// missing object.
+// ToReportMissing returns the additional request that must be allowed before S3 reports a missing object. If it
+// is not allowed, S3 rejects the call. ok is false if the call does not report a missing object.
 func (n Names) ToReportMissing(r *http.Request, status int) (list Request, ok bool) {
 	_, service := Caller(r)
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

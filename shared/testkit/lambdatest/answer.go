@@ -24,8 +24,7 @@ type Answer struct {
 	Streamed bool
 	Status   int
 	Header   http.Header
-	// Body is read as it arrives. Reading fails with a *FunctionError if the function failed
-	// midway.
+	// Body is read as it arrives. Reading fails with a *FunctionError if the function failed midway.
 	Body io.ReadCloser
 }
 

@@ -13,12 +13,10 @@ import (
 
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is the time limit passed to the function. It is longer than any invocation takes, even on
-// a busy machine.
+// Timeout is the time limit passed to the function. It is longer than any invocation takes, even on a busy machine.
 const Timeout = 4 * time.Minute
 
-// Function is a running function, which Lambda calls an execution environment. The caller of Start
-// must kill it.
+// Function is a running function, which Lambda calls an execution environment. The caller of Start must kill it.
 type Function struct {
 	api *runtimeAPI
 	cmd *exec.Cmd

@@ -1,6 +1,5 @@
-// Package lambdatest runs built Lambda functions the way Lambda does: it starts the real program
-// and serves the Lambda Runtime API to it. Streamed responses are read as they arrive. Tests and
-// benchmarks share it.
+// Package lambdatest runs built Lambda functions the way Lambda does: it starts the real program and serves the
+// Lambda Runtime API to it. Streamed responses are read as they arrive. Tests and benchmarks share it.
 package lambdatest
 
 import (
@@ -13,9 +12,8 @@ import (
 
 type Program string
 
-// Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder. They
-// are built as for a deployment, but for this machine. Each program is named after the last element
-// of its package path.
+// Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder. They are built as
+// for a deployment, but for this machine. Each program is named after the last element of its package path.
 func Build(ctx context.Context, folder string, packages ...string) error {
 	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath",
 		"-ldflags", "-s -w"}

@@ -21,8 +21,7 @@ type arrival struct {
 	from   net.Addr
 }
 
-// NewConn returns a socket without faults, which Set can change later. It takes ownership of the
-// wrapped socket.
+// NewConn returns a socket without faults, which Set can change later. It takes ownership of the wrapped socket.
 func NewConn(socket net.PacketConn, seed uint64) *Conn {
 	c := &Conn{
 		PacketConn: socket, out: newWay(seed, 1), in: newWay(seed, 2),

@@ -23,8 +23,7 @@ type Faults struct {
 	Block         bool
 }
 
-// Count counts what happened to the packets in one direction. A duplicated packet counts once in
-// Passed.
+// Count counts what happened to the packets in one direction. A duplicated packet counts once in Passed.
 type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
 
 type way struct {
@@ -64,8 +63,7 @@ func (w *way) close() {
 	}
 }
 
-// carry delivers a packet now or later, never, once or twice. The caller may reuse the bytes once
-// carry returns.
+// carry delivers a packet now or later, never, once or twice. The caller may reuse the bytes once carry returns.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()
@@ -74,9 +72,8 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 	}
 }
 
-// pass returns how many copies of a packet to forward now, and keeps the copies that are due later.
-// It draws the same number of random values for every packet, so that the faults of the next packet
-// do not depend on this packet.
+// pass returns how many copies of a packet to forward now, and keeps the copies that are due later. It draws the same
+// number of random values for every packet, so that the faults of the next packet do not depend on this packet.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

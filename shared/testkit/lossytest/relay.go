@@ -13,10 +13,9 @@ import (
 
 const maxPacket = 64 << 10
 
-// Relay forwards UDP packets and TCP connections between clients, which connect to its address, and
-// a server. A server that announces an address to its clients, such as a WebRTC server, must
-// announce the relay's address: for example, 127.0.0.2 with the same port if the server is at
-// 127.0.0.1.
+// Relay forwards UDP packets and TCP connections between clients, which connect to its address, and a server. A
+// server that announces an address to its clients, such as a WebRTC server, must announce the relay's address:
+// for example, 127.0.0.2 with the same port if the server is at 127.0.0.1.
 type Relay struct {
 	to       string
 	socket   *net.UDPConn

@@ -20,10 +20,9 @@ func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
-// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and
-// returns its path. If TEST_PROGRAMS is set, scripts/test.sh has already built the program. Like a
-// release, it is built without cgo, because threads of the C library would make the sandbox around
-// programs impossible.
+// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and returns its
+// path. If TEST_PROGRAMS is set, scripts/test.sh has already built the program. Like a release, it is built
+// without cgo, because threads of the C library would make the sandbox around programs impossible.
 func Build(ctx context.Context, folder, pkg string) (string, error) {
 	program := filepath.Join(Folder(folder), path.Base(pkg))
 	if Folder("") != "" {
@@ -38,9 +37,8 @@ func Build(ctx context.Context, folder, pkg string) (string, error) {
 	return program, nil
 }
 
-// Main builds the program of a package with Build and stores its path in program, runs the tests,
-// and returns the exit code for os.Exit. After the tests it removes the program, unless the program
-// is in TEST_PROGRAMS.
+// Main builds the program of a package with Build and stores its path in program, runs the tests, and returns the
+// exit code for os.Exit. After the tests it removes the program, unless the program is in TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {
@@ -55,8 +53,7 @@ func Main(m *testing.M, pkg string, program *string) int {
 	return m.Run()
 }
 
-// Output keeps the bytes written to it. It is safe for concurrent use. The zero value keeps all
-// bytes.
+// Output keeps the bytes written to it. It is safe for concurrent use. The zero value keeps all bytes.
 type Output struct {
 	// Limit is how many of the last bytes to keep. 0 means all.
 	Limit int

@@ -111,8 +111,7 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
 }
 
-// Await polls a job until it has ended. If seen is not nil, it is called with the job after each
-// poll.
+// Await polls a job until it has ended. If seen is not nil, it is called with the job after each poll.
 func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	const every = 25 * time.Millisecond
 	ticker := time.NewTicker(every)

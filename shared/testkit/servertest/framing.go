@@ -18,9 +18,8 @@ import (
 type FramingAttack struct {
 	Name    string
 	Request string
-	// Rejected means that the request must get exactly one response, with status 400 or above, and
-	// that the connection is then closed. Otherwise the request is valid, and requests after it may
-	// also get responses.
+	// Rejected means that the request must get exactly one response, with status 400 or above, and that the
+	// connection is then closed. Otherwise the request is valid, and requests after it may also get responses.
 	Rejected bool
 }
 

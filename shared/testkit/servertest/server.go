@@ -149,8 +149,7 @@ func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
 
-// Wait waits until the server exits and returns its exit code. If the context ends first, Wait
-// kills the server.
+// Wait waits until the server exits and returns its exit code. If the context ends first, Wait kills the server.
 func (s *Server) Wait(ctx context.Context) (exitCode int, err error) {
 	select {
 	case <-s.ended:

@@ -22,8 +22,7 @@ const Key = "ck_servertest"
 
 type Program string
 
-// Build builds the command into the folder, or finds it if it is already built (see
-// programtest.Build).
+// Build builds the command into the folder, or finds it if it is already built (see programtest.Build).
 func Build(ctx context.Context, folder string) (Program, error) {
 	path, err := programtest.Build(ctx, folder, "cutroom/cmd/cutroom")
 	return Program(path), err

@@ -14,12 +14,10 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// File keeps an identity in a file that only its owner can read. Only one program at a time may use
-// it.
+// File keeps an identity in a file that only its owner can read. Only one program at a time may use it.
 //
-// A second file, with -signers in its name, holds the certificates of this and earlier identities,
-// but no key. With it the service recognizes its own signatures even after a user has moved the
-// first file away.
+// A second file, with -signers in its name, holds the certificates of this and earlier identities, but no key.
+// With it the service recognizes its own signatures even after a user has moved the first file away.
 type File string
 
 func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
@@ -35,8 +33,7 @@ func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte
 	return text, f.addSigner(text)
 }
 
-// addSigner also stores an identity's certificates. It ignores an invalid identity, which the next
-// read reports.
+// addSigner also stores an identity's certificates. It ignores an invalid identity, which the next read reports.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -97,8 +94,7 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity, for trial runs. If the file does not exist, it makes an identity
-// without storing it.
+// ReadOnly reads an identity, for trial runs. If the file does not exist, it makes an identity without storing it.
 type ReadOnly File
 
 func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {

@@ -1,5 +1,4 @@
-// Package signing makes the signer of results from the settings CUTROOM_C2PA_…, for programs that
-// run a worker.
+// Package signing makes the signer of results from the settings CUTROOM_C2PA_…, for programs that run a worker.
 package signing
 
 import (
@@ -63,11 +62,9 @@ type Plan struct {
 	identity *c2pa.Identity
 }
 
-// Find reads the settings, and locates the library and the deployer's own identity. It returns nil
-// if signing is off.
+// Find reads the settings, and locates the library and the deployer's own identity. It returns nil if signing is off.
 //
-// The error names the setting. The program must not start after an error, because its results would
-// be unsigned.
+// The error names the setting. The program must not start after an error, because its results would be unsigned.
 func Find(ctx context.Context, c Config) (*Plan, error) {
 	signs, err := c.signs(c.Engine)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package verifying makes the verifier of Content Credentials for the programs that offer
-// verification.
+// Package verifying makes the verifier of Content Credentials for the programs that offer verification.
 package verifying
 
 import (
@@ -26,14 +25,12 @@ type Config struct {
 	Library string
 	// If Sandbox is nil, the first verification creates a sandbox.
 	Sandbox *sandbox.Sandbox
-	// Signers returns PEM certificates, one string for each current or earlier identity of the
-	// service.
+	// Signers returns PEM certificates, one string for each current or earlier identity of the service.
 	Signers      func(context.Context) ([]string, error)
 	Certificates string
 	// Time is the limit per file, in addition to an allowance for its size. 0 means readTime.
 	Time time.Duration
-	// Memory limits the address space of the process that reads a file, in bytes. 0 means c2pa's
-	// default.
+	// Memory limits the address space of the process that reads a file, in bytes. 0 means c2pa's default.
 	Memory int64
 	Logger *slog.Logger
 }
@@ -117,8 +114,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// own holds the certificates of the service's generated identities, trusted the deployer's
-// certificates.
+// own holds the certificates of the service's generated identities, trusted the deployer's certificates.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {

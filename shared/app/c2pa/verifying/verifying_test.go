@@ -62,8 +62,7 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// The missing library is logged only once. Earlier signatures are recognized even when signing is
-// off.
+// The missing library is logged only once. Earlier signatures are recognized even when signing is off.
 func TestReaderFindsTheLibraryLater(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

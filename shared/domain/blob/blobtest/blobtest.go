@@ -16,8 +16,7 @@ import (
 
 type Harness struct {
 	Store blob.Store
-	// Leftovers lists everything in the store that is not a blob. It is nil if the store cannot
-	// list this.
+	// Leftovers lists everything in the store that is not a blob. It is nil if the store cannot list this.
 	Leftovers func(t *testing.T) []string
 }
 

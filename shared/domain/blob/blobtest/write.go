@@ -290,8 +290,7 @@ var nameTests = []test{
 	}},
 }
 
-// malformed fails the test unless the call rejected the name as invalid. fault.NotFound is not
-// enough.
+// malformed fails the test unless the call rejected the name as invalid. fault.NotFound is not enough.
 func (s *suite) malformed(call, name string, err error) {
 	s.Helper()
 	if fault.CodeOf(err) != fault.Internal {

@@ -1,5 +1,4 @@
-// Package jobtest specifies the behavior of [job.Store], [job.Runs], [job.Retention] and
-// [job.EstimateStore].
+// Package jobtest specifies the behavior of [job.Store], [job.Runs], [job.Retention] and [job.EstimateStore].
 package jobtest
 
 import (

@@ -24,8 +24,7 @@ func playlist(uri string) []byte {
 	)
 }
 
-// DisguisedPlaylist creates a file that starts with the first box of an MP4, followed by a
-// playlist.
+// DisguisedPlaylist creates a file that starts with the first box of an MP4, followed by a playlist.
 func DisguisedPlaylist(t testing.TB, uri string) string {
 	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
 }

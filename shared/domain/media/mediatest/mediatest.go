@@ -20,14 +20,12 @@ import (
 // Video describes a clip. The zero value is a one-second MP4 with 160x90 pixels, 10 frames per
 // second, H.264, and a tone with a click every half second.
 type Video struct {
-	// The extension of Name selects the container: .mp4, .mov, .mkv, .webm, .avi, .gif, .ts, .ogv,
-	// .flv or .3gp.
+	// The extension of Name selects the container: .mp4, .mov, .mkv, .webm, .avi, .gif, .ts, .ogv, .flv or .3gp.
 	Name string
 	// Width and Height are the size of the stored frames.
 	Width, Height int
 	FPS, Seconds  float64
-	// Source is an FFmpeg source filter, such as "color=c=red". It must not set the size or frame
-	// rate.
+	// Source is an FFmpeg source filter, such as "color=c=red". It must not set the size or frame rate.
 	Source string
 	Filter string // an FFmpeg filter, such as "fade"
 	// Flash turns the frame white at each click of the sound.

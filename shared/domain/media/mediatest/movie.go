@@ -26,8 +26,7 @@ func rotate(t testing.TB, path string, degrees int) {
 	}
 }
 
-// boxContent returns the offset of the content of the first box of the given type, whose version
-// must be 0.
+// boxContent returns the offset of the content of the first box of the given type, whose version must be 0.
 func boxContent(t testing.TB, movie []byte, kind string) int {
 	t.Helper()
 	// The name could also occur in the picture data, which precedes the header here.
@@ -39,8 +38,7 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4, and optionally of its tracks, to claim a duration in
-// seconds.
+// ClaimDuration rewrites the header of an MP4, and optionally of its tracks, to claim a duration in seconds.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

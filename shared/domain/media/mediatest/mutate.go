@@ -14,9 +14,8 @@ import (
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate returns a damaged version of one of the files. It changes bits and bytes, inserts extreme
-// numbers, and removes or repeats pieces or takes them from another file. The same random numbers
-// produce the same file.
+// Mutate returns a damaged version of one of the files. It changes bits and bytes, inserts extreme numbers, and
+// removes or repeats pieces or takes them from another file. The same random numbers produce the same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {

@@ -23,8 +23,7 @@ var synonyms = map[string]string{
 	"video/matroska":      "video/x-matroska", // the registered name (RFC 9559); existing files use the older name
 }
 
-// Media looks at no more than the first media.SniffLen bytes, and reports whether the service
-// accepts the type.
+// Media looks at no more than the first media.SniffLen bytes, and reports whether the service accepts the type.
 func Media(head []byte) (media.Type, bool) {
 	head = head[:min(len(head), media.SniffLen)]
 	if isTransportStream(head) {
@@ -47,8 +46,7 @@ func Media(head []byte) (media.Type, bool) {
 	return kind, known
 }
 
-// Any returns the type of any file, without parameters. known is false for text and for unknown
-// bytes.
+// Any returns the type of any file, without parameters. known is false for text and for unknown bytes.
 func Any(head []byte) (mime string, known bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true

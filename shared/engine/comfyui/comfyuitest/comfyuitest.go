@@ -23,8 +23,7 @@ type Server struct {
 	Image, Video func(seed int64) []byte
 	// Hold, if not nil, pauses each run at its second node until the channel is closed.
 	Hold chan struct{}
-	// Break, if not nil, is called before each request is handled, and reports whether it has sent
-	// a response.
+	// Break, if not nil, is called before each request is handled, and reports whether it has sent a response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
 	// Free and Total are the device memory in GET /system_stats; 0 means plenty.
 	Free, Total uint64

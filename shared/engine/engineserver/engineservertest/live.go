@@ -104,8 +104,7 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve edits frames until the client disconnects. It skips to the newest frame, and applies
-// changes concurrently.
+// serve edits frames until the client disconnects. It skips to the newest frame, and applies changes concurrently.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)

@@ -5,9 +5,8 @@
 // than 200 and a [Line] with the error: 503 if it may start later, 422 if it never will. Closing
 // the connection ends the session, even during a message or an edit.
 //
-// A message is an eight-byte header and a payload. The header is the kind (one byte), three zero
-// bytes, and the length of the payload. All numbers are unsigned, with the most significant byte
-// first.
+// A message is an eight-byte header and a payload. The header is the kind (one byte), three zero bytes, and the
+// length of the payload. All numbers are unsigned, with the most significant byte first.
 //
 //	1 text     JSON: a [Begin] or a [Wish] from the client, a [Line] from the server
 //	2 picture  number (4 bytes), width and height (2 each), range (1 byte: 0 full, as in a

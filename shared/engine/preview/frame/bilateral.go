@@ -2,17 +2,15 @@ package frame
 
 import "math"
 
-// bilateral smooths a plane while keeping its edges. Its running time does not depend on the
-// radius. It passes over the plane forwards and backwards, horizontally and vertically. Each pass
-// pulls a pixel towards the previous pixel by a fraction that shrinks at edges (Gastal and
-// Oliveira, "Domain Transform for Edge-Aware Image and Video Processing", 2011: the recursive
-// filter). The weights of a pixel add up to one, so no division is needed. It keeps its scratch
-// memory and is not safe for concurrent use.
+// bilateral smooths a plane while keeping its edges. Its running time does not depend on the radius. It passes
+// over the plane forwards and backwards, horizontally and vertically. Each pass pulls a pixel towards the
+// previous pixel by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware Image
+// and Video Processing", 2011: the recursive filter). The weights of a pixel add up to one, so no division is
+// needed. It keeps its scratch memory and is not safe for concurrent use.
 type bilateral struct {
 	// evened is the smoothed plane in fixed point, with evenedBits fractional bits.
 	evened []int32
-	// pull maps a level difference to a fraction of 1<<pullBits. The index is offset by 255 to
-	// avoid a branch.
+	// pull maps a level difference to a fraction of 1<<pullBits. The index is offset by 255 to avoid a branch.
 	pull [512]int32
 	// The parameters that pull was computed from.
 	radius, levels float64
@@ -56,8 +54,7 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	rounded(plane[:width], b.evened[:width])
 }
 
-// across filters two lines at once in both directions. Within a line, each pixel has to wait for
-// the previous one.
+// across filters two lines at once in both directions. Within a line, each pixel has to wait for the previous one.
 func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
 	pull := &b.pull

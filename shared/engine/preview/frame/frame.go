@@ -1,5 +1,4 @@
-// Package frame edits live frames on the CPU, one at a time: it is the preview engine for realtime
-// sessions.
+// Package frame edits live frames on the CPU, one at a time: it is the preview engine for realtime sessions.
 //
 // It draws the same looks as package preview draws for finished videos, but in Go and at 640x360,
 // fast enough for live frames on one core. Like package preview, it changes colors, edges and
@@ -112,8 +111,7 @@ func (e *editor) current(size catalog.Size) *plan {
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// Do not hold the lock here: a panic affects only one session, but a double unlock ends the
-	// process.
+	// Do not hold the lock here: a panic affects only one session, but a double unlock ends the process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,8 +154,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit implements [engine.LiveEditor]. Errors: fault.Invalid if the frame is empty or too large;
-// the context's.
+// Edit implements [engine.LiveEditor]. Errors: fault.Invalid if the frame is empty or too large; the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	have := catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()}
 	switch {
@@ -228,8 +225,7 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.join(planes, by)
 }
 
-// begin loads the frame for a program. If the program starts with luma and chroma, it loads only
-// those.
+// begin loads the frame for a program. If the program starts with luma and chroma, it loads only those.
 func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	planes, ok := from.(*image.YCbCr)
 	switch {

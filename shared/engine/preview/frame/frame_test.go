@@ -151,8 +151,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean difference between channel levels, after averaging over squares of side
-// pixels.
+// difference is the mean difference between channel levels, after averaging over squares of side pixels.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()
@@ -189,9 +188,8 @@ func flat(from image.Image) []uint8 {
 	return to.Pix
 }
 
-// alike fails unless the live picture is close to the finished one: pixel by pixel within JPEG's
-// limits, and more closely when averaged over squares of eight pixels, which evens out grain and
-// compression.
+// alike fails unless the live picture is close to the finished one: pixel by pixel within JPEG's limits, and more
+// closely when averaged over squares of eight pixels, which evens out grain and compression.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
 	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)

@@ -41,8 +41,7 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// Above this standard deviation, in pixels, light is blurred at half size, then at a quarter, and
-// so on.
+// Above this standard deviation, in pixels, light is blurred at half size, then at a quarter, and so on.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.
@@ -209,9 +208,8 @@ func added(sums uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// warp displaces pixels by maps whose levels are distances in pixels; see look.WarpZero. The maps
-// are drawn at full size and halved if needed, because brushes would draw different strokes on a
-// smaller map.
+// warp displaces pixels by maps whose levels are distances in pixels; see look.WarpZero. The maps are drawn at
+// full size and halved if needed, because brushes would draw different strokes on a smaller map.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across

@@ -157,9 +157,8 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 	return nil
 }
 
-// regraded returns the leading layers and clarity operations, which can run on luma and chroma
-// before a color change. It returns no steps if the color change creates hard edges, where
-// half-size chroma would be visible.
+// regraded returns the leading layers and clarity operations, which can run on luma and chroma before a color
+// change. It returns no steps if the color change creates hard edges, where half-size chroma would be visible.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {

@@ -46,9 +46,8 @@ type colors struct {
 	black int32
 	// luma holds the weights of red, green and blue in luma.
 	luma [3]uint32
-	// cb and cr hold the weights of red, green and blue in chroma. For the conversion back, light
-	// is luma's weight in every channel. The other fields are the weights of chroma: Cr in red, Cb
-	// and Cr in green, Cb in blue.
+	// cb and cr hold the weights of red, green and blue in chroma. For the conversion back, light is luma's weight in
+	// every channel. The other fields are the weights of chroma: Cr in red, Cb and Cr in green, Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }

@@ -20,8 +20,7 @@ type resampler struct {
 	sums         []int32
 }
 
-// taps defines an output pixel as a weighted mean of the input pixels starting at first. The
-// weights add up to 1<<14.
+// taps defines an output pixel as a weighted mean of the input pixels starting at first. The weights add up to 1<<14.
 type taps struct {
 	first   int
 	weights []int32
@@ -293,8 +292,7 @@ func spread(bytes uint64) uint64 {
 	return (bytes | bytes<<8) & evenBytes
 }
 
-// quadrupled interpolates four pixels between each pair in a line, at 1/8, 3/8, 5/8 and 7/8 of the
-// way.
+// quadrupled interpolates four pixels between each pair in a line, at 1/8, 3/8, 5/8 and 7/8 of the way.
 func quadrupled(out, line []uint8) {
 	left := uint64(line[0])
 	for x, v := range line[1:] {
@@ -305,8 +303,7 @@ func quadrupled(out, line []uint8) {
 	}
 }
 
-// octupled interpolates eight pixels between each pair in a line, at 1/16, 3/16 and so on to 15/16
-// of the way.
+// octupled interpolates eight pixels between each pair in a line, at 1/16, 3/16 and so on to 15/16 of the way.
 func octupled(out, line []uint8) {
 	left := uint64(line[0])
 	for x, v := range line[1:] {

@@ -107,8 +107,7 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 // Color differences below this are flattened within a patch; see [look.Smooth].
 const chromaRange = 0.1
 
-// flatten turns luma into flat patches. Chroma is small and soft and does not need a median, which
-// is slow.
+// flatten turns luma into flat patches. Chroma is small and soft and does not need a median, which is slow.
 func (p *program) flatten(op look.Flatten) shaping {
 	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -122,8 +121,7 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape applies the shapings to the planes and converts them to the picture, through tones if there
-// are any.
+// shape applies the shapings to the planes and converts them to the picture, through tones if there are any.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -276,8 +274,7 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over calls combine with each line of a plane and the corresponding line of a smaller plane, which
-// is enlarged.
+// over calls combine with each line of a plane and the corresponding line of a smaller plane, which is enlarged.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {

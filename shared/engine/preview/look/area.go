@@ -158,8 +158,7 @@ func (asked *request) recolor(instruction []part) {
 	}
 }
 
-// ground applies an instruction that contains a word for the background, and returns the area that
-// it is about.
+// ground applies an instruction that contains a word for the background, and returns the area that it is about.
 func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	p := &instruction[at]
 	name := p.means.edit.name

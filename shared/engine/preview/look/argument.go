@@ -30,8 +30,7 @@ type arguments struct {
 	scene   string
 }
 
-// argument is an argument that a part of a prompt gives. A part like "left" may be either of two
-// kinds.
+// argument is an argument that a part of a prompt gives. A part like "left" may be either of two kinds.
 type argument struct {
 	kinds kinds
 	set   func(*arguments)

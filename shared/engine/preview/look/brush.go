@@ -56,8 +56,7 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	laid.rows(func(row int) {
 		for i := range laid.Width {
 			sum := spots.Values[row*laid.Width+i]
-			// Follow the line both ways in one loop, because each step has to wait for the previous
-			// one.
+			// Follow the line both ways in one loop, because each step has to wait for the previous one.
 			x, y := float64(i)+0.5, float64(row)+0.5
 			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
 			for range steps {

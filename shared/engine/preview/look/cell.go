@@ -21,8 +21,7 @@ type pieces struct {
 	diagram
 	unit float64
 	seed uint64
-	// across is the number of pixels in a row. near holds the result of [diagram.nearest] for each
-	// pixel.
+	// across is the number of pixels in a row. near holds the result of [diagram.nearest] for each pixel.
 	across int
 	near   [][4]float32
 }

@@ -157,7 +157,8 @@ func operations() []operation {
 		{
 			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
 			phrases: []string{"cropped", "crop to", "crop it to", "square", "vertical", "vertical video", "vertical format",
-				"widescreen", "16:9", "9:16", "1:1", "4:3", "3:4", "4:5", "5:4", "3:2", "2:3", "21:9", "aspect ratio", "tiktok", "instagram reel", "youtube short"},
+				"widescreen", "16:9", "9:16", "1:1", "4:3", "3:4", "4:5", "5:4", "3:2", "2:3", "21:9", "aspect ratio",
+				"tiktok", "instagram reel", "youtube short"},
 			takes: ratio, still: true,
 			filters: filters{Shape: func(a arguments, _ Clip) string {
 				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'", a.proportion(1))
@@ -192,19 +193,8 @@ func operations() []operation {
 			phrases: []string{"letterboxed", "letterbox to", "black bars", "cinema bars", "cinematic bars", "pad to"},
 			takes:   ratio, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
-				shown := a.proportion(2.39)
-				bar := max(0, (float64(c.Height)-float64(c.Width)/shown)/2)
-				side := max(0, (float64(c.Width)-float64(c.Height)*shown)/2)
-				boxes := make([]string, 0, 4)
-				for _, b := range [][4]float64{
-					{0, 0, float64(c.Width), bar}, {0, float64(c.Height) - bar, float64(c.Width), bar},
-					{0, 0, side, float64(c.Height)}, {float64(c.Width) - side, 0, side, float64(c.Height)},
-				} {
-					if b[2] >= 1 && b[3] >= 1 {
-						boxes = append(boxes, fmt.Sprintf("drawbox=x=%.0f:y=%.0f:w=%.0f:h=%.0f:c=black:t=fill", b[0], b[1], b[2], b[3]))
-					}
-				}
-				return strings.Join(append(boxes, "null"), ",")
+				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)',pad=%[2]d:%[3]d:-1:-1:black",
+					a.proportion(2.39), c.Width, c.Height)
 			}},
 		},
 		{
@@ -337,7 +327,6 @@ func (e Edit) OnlySound() bool {
 	return len(e.filters) == 1 && e.filters[Sound] != nil && e.name != Reverse
 }
 
-// Still reports whether the edit applies to pictures too.
 func (e Edit) Still() bool { return e.still }
 
 // NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
@@ -347,13 +336,11 @@ func (e Edit) ByReference() bool {
 	return e.isGround() && !e.args.removed && e.args.color == "" && e.args.scene == ""
 }
 
-// Removed reports whether the edit removes the background. Scene returns the words for a painted
-// background, or "".
+// Removed reports whether the edit removes the background. Scene returns the words for a painted background, or "".
 func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }
 
-// Text returns the text to write, and Place the position: -1 to 1 from left to right and from top
-// to bottom.
+// Text returns the text to write, and Place the position: -1 to 1 from left to right and from top to bottom.
 func (e Edit) Text() string { return e.args.text }
 func (e Edit) Place() (across, down float64) {
 	switch {
@@ -368,7 +355,6 @@ func (e Edit) Place() (across, down float64) {
 // Color returns the requested color's name, or else otherwise.
 func (e Edit) Color(otherwise string) string { return e.args.colorOr(otherwise) }
 
-// Repeats returns how often a loop plays.
 func (e Edit) Repeats() int { return e.args.repeats() }
 
 // Filters returns FFmpeg filters for a stage, joined by commas, or "".

@@ -4,8 +4,7 @@ import "math"
 
 // Textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers. The shade starts at the distance from, where 1
-// is a corner.
+// vignette darkens the corners, for Multiply layers. The shade starts at the distance from, where 1 is a corner.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -16,8 +15,7 @@ func vignette(amount, from float64) Texture {
 	}
 }
 
-// frame lightens the borders unevenly, like bare paper around a painting, for Screen layers. width
-// is in units.
+// frame lightens the borders unevenly, like bare paper around a painting, for Screen layers. width is in units.
 func frame(amount, width float64) Texture {
 	return func(s *Sheet) {
 		edge := s.field(30)

@@ -124,8 +124,7 @@ func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }
 
-// gradientMap replaces colors with a gradient over lightness. share, 0 to 1, is how much of the
-// gradient is mixed in.
+// gradientMap replaces colors with a gradient over lightness. share, 0 to 1, is how much of the gradient is mixed in.
 func gradientMap(share float64, stops ...colorStop) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		return c.Lerp(along(stops, c.L), share)
@@ -157,8 +156,7 @@ func palette(weight float64, colors ...oklab.Color) Adjust {
 	}
 }
 
-// levels quantizes lightness to n steps. softness is the fraction of a step that blends into the
-// next.
+// levels quantizes lightness to n steps. softness is the fraction of a step that blends into the next.
 func levels(n int, softness float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		v := clamp(c.L) * float64(n)

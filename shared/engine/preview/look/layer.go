@@ -77,8 +77,7 @@ func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
 }
 
-// Draw draws the texture for a size in pixels. A jumping layer is larger by JumpMargin on each
-// axis.
+// Draw draws the texture for a size in pixels. A jumping layer is larger by JumpMargin on each axis.
 func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
@@ -111,8 +110,7 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with combines two layers into one. It returns nil if their modes or motions differ or a layer is
-// tinted.
+// with combines two layers into one. It returns nil if their modes or motions differ or a layer is tinted.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -158,8 +156,7 @@ func (s *Sheet) fill(value func(x, y float64) float64) {
 	})
 }
 
-// fillRows is fill with a separate function of x for each row, for textures that are faster row by
-// row.
+// fillRows is fill with a separate function of x for each row, for textures that are faster row by row.
 func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
 		value := of((float64(row) + 0.5) / s.Unit)
@@ -170,9 +167,8 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	})
 }
 
-// rows divides the rows among half as many goroutines as there are processors, but at least two. A
-// server in the same process needs an idle processor, because only then does the scheduler poll the
-// network.
+// rows divides the rows among half as many goroutines as there are processors, but at least two. A server in the
+// same process needs an idle processor, because only then does the scheduler poll the network.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done panics.Group

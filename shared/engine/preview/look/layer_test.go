@@ -233,8 +233,7 @@ func TestCellTexturesSharePieces(t *testing.T) {
 	}
 }
 
-// Scaling up from half size gives the same result as drawing at full size, and a soft warp causes
-// no visible breaks.
+// Scaling up from half size gives the same result as drawing at full size, and a soft warp causes no visible breaks.
 func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0

@@ -6,8 +6,7 @@ type Entry struct {
 	Name string
 	// Words lists English phrases for the look. Names lists phrases in other languages.
 	Words, Names []string
-	// Medium is true for artistic media such as paint. A prompt gets at most one medium and a few
-	// other looks.
+	// Medium is true for artistic media such as paint. A prompt gets at most one medium and a few other looks.
 	Medium bool
 }
 

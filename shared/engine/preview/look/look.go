@@ -10,8 +10,7 @@
 package look
 
 type Look struct {
-	// Names lists the requested lexicon entries in the order in which they are applied. It may be
-	// empty.
+	// Names lists the requested lexicon entries in the order in which they are applied. It may be empty.
 	Names []string
 	Ops   []Op
 	// Seed determines random details, such as the position of grain.

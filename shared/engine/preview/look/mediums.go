@@ -22,15 +22,10 @@ func mediums() []entry {
 		},
 		{"charcoal", []string{"charcoal", "charcoal drawing", "charcoal sketch"}, nil, true, charcoal},
 		{
-			"anime", []string{"anime", "ghibli", "studio ghibli", "cel shaded", "cel shading"},
+			"anime", []string{"anime", "manga", "ghibli", "studio ghibli", "cel shaded", "cel shading"},
 			[]string{"animation"}, true, anime,
 		},
-		{"manga", []string{"manga", "screentone"}, nil, true, manga},
 		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked", "toon", "cartoon"}, []string{"superhero"}, true, comic},
-		{
-			"pop art", []string{"pop art", "warhol", "andy warhol", "lichtenstein", "roy lichtenstein", "silkscreen"}, nil, true,
-			popArt,
-		},
 		{
 			"pixel art",
 			[]string{
@@ -133,15 +128,6 @@ func anime() []Op {
 	}
 }
 
-func manga() []Op {
-	return []Op{
-		Smooth{0.012, 0.12},
-		Lines{Width: 0.010, From: 0.76, To: 0.94, Ink: [3]float64{}},
-		add(dots(0.36, 0.0125, 45)),
-		grade(mono, light(-0.05), contrast(1.15, 0.5), steep(0.46, 0.55, 0.05, 0.985)),
-	}
-}
-
 func comic() []Op {
 	return []Op{
 		Smooth{0.014, 0.13},
@@ -149,16 +135,6 @@ func comic() []Op {
 		add(dots(0.13, 0.0135, 30)),
 		grade(contrast(1.3, 0.52), saturate(1.6), levels(5, 0.12)),
 		add(paper(0.05)),
-	}
-}
-
-func popArt() []Op {
-	ink, pink, sky, sun, cream := hex(0x1d1140), hex(0xee1d7a), hex(0x16a5e0), hex(0xffd60a), hex(0xfff6e2)
-	return []Op{
-		Flatten{0.012},
-		Lines{Width: 0.012, From: 0.72, To: 0.9, Ink: [3]float64{0.05, 0.02, 0.1}},
-		add(dots(0.17, 0.021, 20)),
-		grade(contrast(1.35, 0.55), saturate(1.6), palette(1.1, ink, pink, sky, sun, cream, hex(0xff5a36), hex(0x6a2fb5))),
 	}
 }
 

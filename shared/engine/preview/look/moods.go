@@ -58,14 +58,7 @@ func moods() []entry {
 			"cinematic", []string{"cinematic", "blockbuster", "teal and orange", "hollywood", "film look"},
 			[]string{"movie", "film", "dramatic"}, false, cinematic,
 		},
-		{
-			"film noir",
-			[]string{
-				"noir", "film noir", "detective",
-				"1940s", "40s", "hitchcock",
-			},
-			nil, false, filmNoir,
-		},
+		{"film noir", []string{"noir", "film noir", "detective", "1940s", "40s", "hitchcock"}, nil, false, filmNoir},
 		{
 			"sepia", []string{
 				"sepia", "old photo", "old photograph", "daguerreotype", "antique", "victorian", "19th century", "wild west",

@@ -3,8 +3,7 @@ package look
 import "slices"
 
 const (
-	// The maximum number of moods and modifiers in a prompt. More would take time and muddy the
-	// picture.
+	// The maximum number of moods and modifiers in a prompt. More would take time and muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -23,8 +22,7 @@ type request struct {
 	parts   [Person + 1]wishes
 	edits   []Edit
 	ignored []string
-	// empty means that the prompt has no words. declined means that it only asks to keep things
-	// unchanged.
+	// empty means that the prompt has no words. declined means that it only asks to keep things unchanged.
 	empty, declined bool
 }
 
@@ -34,9 +32,8 @@ type modified struct {
 	by float64
 }
 
-// Parse converts a prompt to a look: at most one medium, two moods, and modifiers such as
-// "brighter". If the prompt contains none of these, the look has no operations. The seed varies the
-// look.
+// Parse converts a prompt to a look: at most one medium, two moods, and modifiers such as "brighter". If the
+// prompt contains none of these, the look has no operations. The seed varies the look.
 func Parse(prompt string, seed uint32) Look {
 	return ParseArea(prompt, Whole, seed)
 }
@@ -122,10 +119,9 @@ func (asked *wishes) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a color change just before the look's first color change, so that both become one
-// table. Operations before that work on shapes, which a small color change does not affect. If the
-// look has no color change, begin puts the change after smoothing, which may leave a smaller
-// picture.
+// begin puts a color change just before the look's first color change, so that both become one table. Operations
+// before that work on shapes, which a small color change does not affect. If the look has no color change, begin
+// puts the change after smoothing, which may leave a smaller picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -174,8 +170,7 @@ func (asked *wishes) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier with a strength. It returns false if there are already maxModifiers
-// others.
+// modify adds a modifier with a strength. It returns false if there are already maxModifiers others.
 func (asked *wishes) modify(m *modifier, by float64) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true

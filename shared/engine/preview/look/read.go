@@ -14,8 +14,7 @@ type Result struct {
 	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []Edit
-	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things
-	// unchanged.
+	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things unchanged.
 	Empty, Declined bool
 }
 
@@ -46,8 +45,7 @@ const (
 	named
 	filler
 	joiner
-	// placing, turning, thing and negation start an instruction. refusal cancels an entire
-	// instruction.
+	// placing, turning, thing and negation start an instruction. refusal cancels an entire instruction.
 	placing
 	turning
 	thing
@@ -208,8 +206,7 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether an instruction is only a color or a degree, like the first part of "a red,
-// leather jacket".
+// isBare reports whether an instruction is only a color or a degree, like the first part of "a red, leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -307,8 +304,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 	return followed, left
 }
 
-// strengthAt returns a modifier's strength, given by the words before it or else by the words after
-// it.
+// strengthAt returns a modifier's strength, given by the words before it or else by the words after it.
 func strengthAt(instruction []part, at int) float64 {
 	for before := at - 1; before >= 0 && instruction[before].class == filler; before-- {
 		if s := instruction[before].strength; s != 0 {
@@ -332,8 +328,7 @@ const (
 	maxQuote  = 60
 )
 
-// quote returns the ignored parts verbatim. Parts separated only by filler words within a clause
-// become one quote.
+// quote returns the ignored parts verbatim. Parts separated only by filler words within a clause become one quote.
 func quote(prompt string, all, ignored []part) []string {
 	dropped := map[int]bool{}
 	for _, p := range ignored {

@@ -122,8 +122,7 @@ func grid(amount, every float64) Texture {
 	}
 }
 
-// code draws columns of falling glyphs with bright heads, for Screen layers. It has no seam at the
-// borders.
+// code draws columns of falling glyphs with bright heads, for Screen layers. It has no seam at the borders.
 func code(amount float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

@@ -38,11 +38,10 @@ func Measure(pixels []byte) Statistics {
 	return s
 }
 
-// Transfer returns the color change that gives a picture with the first statistics the colors of
-// the second. It is the linear map between two normal distributions that moves colors least (Pitié
-// and Kokaram, "The linear Monge-Kantorovitch linear colour mapping for example-based colour
-// transfer", 2007). The contrast change is limited, so that a reference in one flat color does not
-// wipe out the picture.
+// Transfer returns the color change that gives a picture with the first statistics the colors of the second. It
+// is the linear map between two normal distributions that moves colors least (Pitié and Kokaram, "The linear
+// Monge-Kantorovitch linear colour mapping for example-based colour transfer", 2007). The contrast change is
+// limited, so that a reference in one flat color does not wipe out the picture.
 func Transfer(from, to Statistics) *LUT {
 	// A picture without any variation has no principal directions to map.
 	a, b := from.Covariance, to.Covariance
@@ -89,8 +88,7 @@ func product(a, b matrix3) matrix3 {
 	return out
 }
 
-// symmetric applies a function to a symmetric matrix's eigenvalues, which it finds by Jacobi
-// rotations.
+// symmetric applies a function to a symmetric matrix's eigenvalues, which it finds by Jacobi rotations.
 func symmetric(m matrix3, f func(float64) float64) matrix3 {
 	vectors := matrix3{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
 	for range 12 {

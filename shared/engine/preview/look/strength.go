@@ -15,17 +15,13 @@ func stronger(ops []Op, by float64) []Op {
 				return r + (red-r)*by, g + (green-g)*by, b + (blue-b)*by
 			})}
 		case Smooth:
-			op.Radius *= by
-			scaled[i] = op
+			scaled[i] = Smooth{op.Radius * by, op.Range}
 		case Clarity:
-			op.Amount *= by
-			scaled[i] = op
+			scaled[i] = Clarity{op.Radius, op.Amount * by}
 		case Bloom:
-			op.Amount *= by
-			scaled[i] = op
+			scaled[i] = Bloom{op.Radius, op.Threshold, op.Amount * by}
 		case Blur:
-			op.Radius *= by
-			scaled[i] = op
+			scaled[i] = Blur{op.Radius * by}
 		case Layer:
 			neutral := map[Mode]float32{Multiply: 1, Screen: 0, Add: 0.5}[op.Mode]
 			texture := op.Texture

@@ -6,17 +6,15 @@ import (
 )
 
 const (
-	// Words of at least minTypo code points may have one wrong letter; those of at least minTypos,
-	// two.
+	// Words of at least minTypo code points may have one wrong letter; those of at least minTypos, two.
 	minTypo  = 5
 	minTypos = 8
 	// At most this many words of a prompt are checked for misspellings.
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words from the vocabulary. It leaves words unchanged that
-// have another meaning in the vocabulary or in English. It assumes that the first letter is
-// correct.
+// mend replaces misspelled words with words from the vocabulary. It leaves words unchanged that have another
+// meaning in the vocabulary or in English. It assumes that the first letter is correct.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {

@@ -12,13 +12,11 @@ type Warp struct {
 	Across, Down Texture
 	Reach        float64
 	Motion       Motion
-	// Soft means that neighboring pixels have neighboring source pixels, so steps of a whole pixel
-	// are visible.
+	// Soft means that neighboring pixels have neighboring source pixels, so steps of a whole pixel are visible.
 	Soft bool
 }
 
-// WarpZero is the level in a warp map that means no displacement. Each level above or below is one
-// pixel.
+// WarpZero is the level in a warp map that means no displacement. Each level above or below is one pixel.
 const WarpZero = 128
 
 // Draw draws the warp's maps for a size in pixels. A map is nil if nothing moves along that axis.
@@ -39,8 +37,7 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2 with scale waves per unit. Each use within a look needs its own
-// purpose.
+// wobble is smooth noise around 1/2 with scale waves per unit. Each use within a look needs its own purpose.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -51,8 +48,7 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples draws seamless waves around 1/2: count of them over the height, or over the width if
-// across is set.
+// ripples draws seamless waves around 1/2: count of them over the height, or over the width if across is set.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -67,8 +63,7 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement: each line moves slightly, and the lines of one band move
-// far.
+// tracking is a worn tape's displacement: each line moves slightly, and the lines of one band move far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -2,8 +2,7 @@ package look
 
 import "math"
 
-// Textures of weather, water and sky, for Screen layers. Moving textures wrap around at the
-// borders.
+// Textures of weather, water and sky, for Screen layers. Moving textures wrap around at the borders.
 
 // snow draws flakes of about the given size in units, with count flakes per square unit.
 func snow(amount, size float64, count int) Texture {

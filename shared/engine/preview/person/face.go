@@ -10,9 +10,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// facefinder is the face classifier from package pigo (MIT, Endre Simo), a cascade
-// of decision trees after Nenad Markuš, "Object Detection with Pixel Intensity
-// Comparisons Organized in Decision Trees".
+// facefinder is the face classifier from package pigo (MIT, Endre Simo), a cascade of decision trees after Nenad
+// Markuš, "Object Detection with Pixel Intensity Comparisons Organized in Decision Trees".
 //
 //go:embed facefinder
 var facefinder []byte

@@ -105,8 +105,7 @@ type pass struct {
 func (p *pass) tensor(height, width, channels int) tensor {
 	size := height * width * channels
 	if p.used+size > len(p.memory) {
-		// Existing tensors keep the old memory. The next pass will have enough memory from the
-		// start.
+		// Existing tensors keep the old memory. The next pass will have enough memory from the start.
 		p.memory, p.used = make([]float32, 2*(len(p.memory)+size)), 0
 	}
 	values := p.memory[p.used : p.used+size : p.used+size]

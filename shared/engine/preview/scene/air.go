@@ -74,8 +74,7 @@ type heaven struct {
 	cover, drift float64
 }
 
-// color returns the sky's color above the horizon. disc, 0 or 1, is whether the sun itself is
-// visible.
+// color returns the sky's color above the horizon. disc, 0 or 1, is whether the sun itself is visible.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)
@@ -110,8 +109,7 @@ type profile struct {
 	step float64
 }
 
-// newProfile computes an outline for x from -profileMargin to width+profileMargin. top returns the
-// outline's y at x.
+// newProfile computes an outline for x from -profileMargin to width+profileMargin. top returns the outline's y at x.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}

@@ -28,8 +28,7 @@ type street struct {
 	towers [depths][]tower
 }
 
-// city is a street between towers at night: lit windows, signs, traffic, and wet ground that
-// reflects them.
+// city is a street between towers at night: lit windows, signs, traffic, and wet ground that reflects them.
 func city(seed uint32, light string) Scene {
 	source := noise.NewSource(uint64(seed), 31)
 	s := street{

@@ -2,14 +2,12 @@ package scene
 
 import "math"
 
-// A shape is defined by the distance from its outline: negative inside, positive outside, in
-// picture heights.
+// A shape is defined by the distance from its outline: negative inside, positive outside, in picture heights.
 
 // cover converts a distance to how much of a point is covered, with a soft edge.
 func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
 
-// capsule returns the distance from a line between a and b with round ends, whose radius is ra at a
-// and rb at b.
+// capsule returns the distance from a line between a and b with round ends, whose radius is ra at a and rb at b.
 func capsule(x, y, ax, ay, bx, by, ra, rb float64) float64 {
 	px, py, dx, dy := x-ax, y-ay, bx-ax, by-ay
 	t := clamp((px*dx + py*dy) / (dx*dx + dy*dy))

@@ -55,8 +55,7 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// A change of user resets the death signal. If the server has died in the meantime, writing
-		// the status fails.
+		// A change of user resets the death signal. If the server has died in the meantime, writing the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -92,8 +91,7 @@ func yield() error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
-// reserveStep is in bytes. The system rejects a single request for more memory than it has in
-// total.
+// reserveStep is in bytes. The system rejects a single request for more memory than it has in total.
 const reserveStep = 256 << 20
 
 // reserve checks whether the system could provide the memory, without using it.
@@ -131,10 +129,9 @@ func filterCalls(filter []uint64) error {
 	return fails(errno)
 }
 
-// dropRights drops all of root's capabilities except for reading files, because the server may have
-// stored the inputs as another user. Landlock limits what the program can read. Root in a container
-// may lack even that capability. It can then read only its own files, so dropRights fails if own is
-// set.
+// dropRights drops all of root's capabilities except for reading files, because the server may have stored the
+// inputs as another user. Landlock limits what the program can read. Root in a container may lack even that
+// capability. It can then read only its own files, so dropRights fails if own is set.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}
@@ -181,9 +178,8 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, reports success, and executes the program. Once it has limited the
-// address space, it must not allocate: Go's runtime uses more address space than some programs are
-// allowed.
+// become sets the limits, reports success, and executes the program. Once it has limited the address space, it
+// must not allocate: Go's runtime uses more address space than some programs are allowed.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

@@ -1,11 +1,9 @@
-// Package launcher turns this program into the launcher if it runs under [Name]. The launcher
-// applies the sandbox's layers to itself and then executes another program. Package sandbox starts
-// it.
+// Package launcher turns this program into the launcher if it runs under [Name]. The launcher applies the
+// sandbox's layers to itself and then executes another program. Package sandbox starts it.
 //
-// The package imports only a few standard packages. Go initializes packages in order of their
-// paths, once their imports are initialized, so this package precedes all packages whose paths
-// begin with a host, such as github.com. Initializing those packages takes more CPU time than the
-// launcher's work, and would delay every start of ffmpeg.
+// The package imports only a few standard packages. Go initializes packages in order of their paths, once their
+// imports are initialized, so this package precedes all packages whose paths begin with a host, such as github.com.
+// Initializing those packages takes more CPU time than the launcher's work, and would delay every start of ffmpeg.
 package launcher
 
 import (
@@ -36,8 +34,7 @@ type Order struct {
 
 	Program string
 	Args    []string
-	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
-	// "".
+	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or "".
 	Executes, Reads []string
 	Folder          string
 

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// Packages outside the standard library, or with many imports, would be initialized before the
-// launcher.
+// Packages outside the standard library, or with many imports, would be initialized before the launcher.
 func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", ".")

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Loaded describes a process's libraries and address space. A sandbox.Plan must allow them for the
-// same program.
+// Loaded describes a process's libraries and address space. A sandbox.Plan must allow them for the same program.
 type Loaded struct {
 	Files []string
 	// Space is the peak address space in bytes, or 0 if unknown.

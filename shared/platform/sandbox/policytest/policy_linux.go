@@ -12,11 +12,10 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// allowed lists the system calls needed by a program that reads files, computes with threads, and
-// writes files. All others fail with EPERM: sockets, tracing, mounting, keys, BPF, namespaces,
-// anything about other users and processes, and future system calls. Calls that change a file by
-// name fail too, because Landlock does not restrict all of them: it does not restrict truncate
-// before Linux 6.2, and never restricts changing file times.
+// allowed lists the system calls needed by a program that reads files, computes with threads, and writes files.
+// All others fail with EPERM: sockets, tracing, mounting, keys, BPF, namespaces, anything about other users and
+// processes, and future system calls. Calls that change a file by name fail too, because Landlock does not
+// restrict all of them: it does not restrict truncate before Linux 6.2, and never restricts changing file times.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
@@ -97,8 +96,7 @@ func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, erro
 	if err != nil {
 		return nil, err
 	}
-	// The library compares the architecture with X86_64 to reject x32 calls, so keep that pointer
-	// distinct.
+	// The library compares the architecture with X86_64 to reject x32 calls, so keep that pointer distinct.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86

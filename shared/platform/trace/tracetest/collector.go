@@ -121,8 +121,7 @@ func attributes(values []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Trace waits until the trace has spans with all of these names, and returns all of the trace's
-// spans.
+// Trace waits until the trace has spans with all of these names, and returns all of the trace's spans.
 func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
 	t.Helper()
 	for {

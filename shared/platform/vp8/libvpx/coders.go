@@ -189,8 +189,7 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize turns the picture into a 4:2:0 picture of the given size with contiguous planes. It reuses
-// memory.
+// Resize turns the picture into a 4:2:0 picture of the given size with contiguous planes. It reuses memory.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down

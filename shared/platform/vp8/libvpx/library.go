@@ -52,9 +52,8 @@ const (
 	setPartitions, setMostKeyFrames = 18, 26
 )
 
-// The interface versions of the oldest supported library, libvpx.so.7. Newer libraries accept
-// callers of older versions. That does not prove that the layout is unchanged, so check verifies
-// more.
+// The interface versions of the oldest supported library, libvpx.so.7. Newer libraries accept callers of older
+// versions. That does not prove that the layout is unchanged, so check verifies more.
 const decoderABI, encoderABI = 12, 25
 
 // speed trades quality for speed, 0 to 16. Live video is encoded at 4 to 12.
@@ -134,9 +133,8 @@ func (l *Library) bind(handle uintptr) error {
 	return l.check()
 }
 
-// variadic returns a function that calls vpx_codec_control_, whose value is a variadic argument. On
-// Apple's ARM processors, variadic arguments are passed on the stack, like the ninth argument of an
-// ordinary call.
+// variadic returns a function that calls vpx_codec_control_, whose value is a variadic argument. On Apple's ARM
+// processors, variadic arguments are passed on the stack, like the ninth argument of an ordinary call.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32

@@ -6,11 +6,11 @@ import { make } from "./dom.js";
 // label, doing the label of a run's progress.
 export const kinds = {
   "edit": { title: "Edit", ask: "Describe the edit: “a watercolor painting”", run: "Run edit", doing: "Editing", one: "edit", examples: ["a watercolor painting", "cyberpunk neon city", "film noir", "golden hour", "snowy winter", "pencil sketch"] },
-  "restyle": { title: "Restyle", ask: "Describe the look: “film noir”", run: "Run edit", doing: "Restyling", one: "edit", examples: ["film noir", "anime", "pop art", "oil painting", "pencil sketch", "old photograph"] },
+  "restyle": { title: "Restyle", ask: "Describe the look: “film noir”", run: "Run edit", doing: "Restyling", one: "edit", examples: ["film noir", "anime", "comic book", "oil painting", "pencil sketch", "old photograph"] },
   "try-on": { title: "Try on a garment", ask: "Describe the garment, and add its picture", run: "Run edit", doing: "Dressing", one: "edit", examples: ["wearing this jacket", "wearing this shirt"] },
   "clip": { title: "Edit, previous generation", ask: "Describe the edit: “golden hour”", run: "Run edit", doing: "Editing", one: "edit", examples: ["golden hour", "snowy winter", "film noir", "a watercolor painting"] },
   "text-to-video": { title: "Make a video from text", ask: "Describe the scene: “aurora over the mountains”", run: "Make video", doing: "Making", one: "video", examples: ["aurora over the mountains", "a sailing boat at sunset", "city lights in the rain", "snow falling on a forest"] },
-  "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "a watercolor painting", "pop art", "film noir", "golden hour", "anime"] },
+  "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "a watercolor painting", "comic book", "film noir", "golden hour", "anime"] },
 };
 
 const unknown = { title: "Other models", ask: "Describe what you want", run: "Run", doing: "Working", one: "run", examples: [] };

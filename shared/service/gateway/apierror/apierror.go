@@ -156,8 +156,7 @@ func Invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// UnknownModel returns the error for a model that is unknown, is a placeholder or does not support
-// the route.
+// UnknownModel returns the error for a model that is unknown, is a placeholder or does not support the route.
 func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",

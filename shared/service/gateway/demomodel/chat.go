@@ -201,11 +201,9 @@ type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the name of the function to call with the text as its arguments, or empty for
-	// content.
+	// function is the name of the function to call with the text as its arguments, or empty for content.
 	function, callID string
-	// pieces are streamed in order. Each piece contains one token, or several tokens that encode
-	// one character.
+	// pieces are streamed in order. Each piece contains one token, or several tokens that encode one character.
 	pieces []string
 	ids    []int
 	// finish is the finish reason: "stop", "tool_calls" or "length".

@@ -1,8 +1,7 @@
 // Package demomodel is a small model server for first runs and tests, with OpenAI's interface.
 //
-// The same request always gets the same reply, composed from the request. Tool arguments and
-// structured output match their JSON Schema, limits and stop sequences apply, and usage counts the
-// tokenizer's tokens.
+// The same request always gets the same reply, composed from the request. Tool arguments and structured output
+// match their JSON Schema, limits and stop sequences apply, and usage counts the tokenizer's tokens.
 package demomodel
 
 import (
@@ -23,11 +22,9 @@ const (
 	ContextLength = 32768 // tokens of prompt and completion together
 	MaxOutput     = 4096  // tokens of a reply
 	maxBody       = 4 << 20
-	// maxText is the maximum size of the text in a request, in bytes. Tokenizing takes a second per
-	// megabyte.
+	// maxText is the maximum size of the text in a request, in bytes. Tokenizing takes a second per megabyte.
 	maxText = 8 * ContextLength
-	// maxRequestValues is the maximum number of values and names in a request. Each takes 200 bytes
-	// of memory.
+	// maxRequestValues is the maximum number of values and names in a request. Each takes 200 bytes of memory.
 	maxRequestValues = 40_000
 	// maxChoices is the maximum number of replies in a call, across all prompts.
 	maxChoices = 128

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// ToolCalls distinguishes the function calls of a streamed choice: by index, or by id if several
-// have the same index.
+// ToolCalls distinguishes the function calls of a streamed choice: by index, or by id if several have the same index.
 type ToolCalls struct {
 	latest  map[int64]*ToolCall
 	byID    map[string]*ToolCall
@@ -23,9 +22,8 @@ type ToolCall struct {
 	Number int64
 	index  int64
 	id     string
-	// The walk uses these fields. shown is the id for the caller, or empty if an earlier call has
-	// it. A waiting call waits until an earlier one is complete. Until then, arguments holds its
-	// arguments, as JSON without quotes.
+	// The walk uses these fields. shown is the id for the caller, or empty if an earlier call has it. A waiting call
+	// waits until an earlier one is complete. Until then, arguments holds its arguments, as JSON without quotes.
 	shown, name string
 	waiting     bool
 	arguments   []byte

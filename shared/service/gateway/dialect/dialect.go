@@ -16,19 +16,16 @@ import (
 
 type Call struct {
 	ID string
-	// Model is the model's name as JSON. Created is the time of the call, as a Unix time in
-	// seconds.
+	// Model is the model's name as JSON. Created is the time of the call, as a Unix time in seconds.
 	Model   []byte
 	Created int64
 	// PromptTokens estimates the prompt's tokens, which servers report only at the end of a stream.
 	PromptTokens func() int64
-	// Send is called after each event of a stream. It receives the output and returns the unsent
-	// rest.
+	// Send is called after each event of a stream. It receives the output and returns the unsent rest.
 	Send func(out []byte) []byte
 }
 
-// chatOnly reports whether a chat field has a different name or no equivalent in the other
-// dialects.
+// chatOnly reports whether a chat field has a different name or no equivalent in the other dialects.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
@@ -207,8 +204,7 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// start opens a call. If the open call may continue, the new one waits, because the dialects cannot
-// interleave calls.
+// start opens a call. If the open call may continue, the new one waits, because the dialects cannot interleave calls.
 func (w *walk) start(call *ToolCall) {
 	if w.now == called && !w.call.nesting.complete {
 		call.waiting = true

@@ -489,8 +489,7 @@ func TestLongNamespacesAreRejected(t *testing.T) {
 	}
 }
 
-// Reading a namespace takes much less than await.Max, wherever its name is, because the time is not
-// quadratic.
+// Reading a namespace takes much less than await.Max, wherever its name is, because the time is not quadratic.
 func TestNamespaceOfManyFunctionsIsTranslated(t *testing.T) {
 	functions := strings.Repeat(`{"type":"function","name":"f"},`, 60_000)
 	request := `{"input":"h","tools":[{"type":"namespace","tools":[` + strings.TrimSuffix(functions, ",") + `],"name":"x"}]}`
@@ -553,8 +552,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// texts returns the values of all members named "text" or "content". It is independent of the
-// translation's code.
+// texts returns the values of all members named "text" or "content". It is independent of the translation's code.
 func texts(value gjson.Result) (all []string) {
 	if value.Type == gjson.String {
 		return []string{value.Str}

@@ -19,13 +19,11 @@ type Messages struct {
 	// whole means that out is a complete response instead of events.
 	out   []byte
 	whole bool
-	// started means that the first event has been written. block is the index of the current or
-	// next block.
+	// started means that the first event has been written. block is the index of the current or next block.
 	started bool
 	block   int
 	kind    kind
-	// arguments holds a call's arguments for a complete response, as JSON without quotes. object
-	// replaces them.
+	// arguments holds a call's arguments for a complete response, as JSON without quotes. object replaces them.
 	arguments []byte
 	object    string
 }
@@ -153,8 +151,7 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	return append(out, '}')
 }
 
-// AppendMessagesUsage appends a usage object in the format of Messages, whose input tokens exclude
-// cached tokens.
+// AppendMessagesUsage appends a usage object in the format of Messages, whose input tokens exclude cached tokens.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
@@ -248,8 +245,7 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, m.object...), '}')
 }
 
-// input returns a call's arguments as an object. Arguments that are not an object are wrapped in
-// one.
+// input returns a call's arguments as an object. Arguments that are not an object are wrapped in one.
 func input(arguments []byte) string {
 	text := unquoted(arguments)
 	if len(text) == 0 {

@@ -76,8 +76,7 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "service_tier":
-		// Ignored: the field selects a price tier of the provider. Model servers have no price
-		// tiers.
+		// Ignored: the field selects a price tier of the provider. Model servers have no price tiers.
 	case "context_management":
 		w.contextManagement(value)
 	case "container", "mcp_servers":
@@ -110,8 +109,7 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 // The largest thinking budgets, in tokens, that map to low and medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model should reason, either as the row's template option or as an
-// effort.
+// thinking writes whether the model should reason, either as the row's template option or as an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {

@@ -8,13 +8,11 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools take text. Model servers do not support them, so each becomes a function with one
-// parameter.
+// Custom tools take text. Model servers do not support them, so each becomes a function with one parameter.
 
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-// custom writes a custom tool as a function. It rejects a tool with a grammar, which a function
-// cannot enforce.
+// custom writes a custom tool as a function. It rejects a tool with a grammar, which a function cannot enforce.
 func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	name := tool.Get("name")
 	if !w.isText(name, place+".name") {

@@ -43,8 +43,7 @@ func (w *responsesWriter) input(input, instructions gjson.Result) {
 	w.finish()
 }
 
-// systemText returns the texts of a system message. ok is false if the message contains anything
-// else.
+// systemText returns the texts of a system message. ok is false if the message contains anything else.
 func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	role, content := item.Get("role").Str, item.Get("content")
 	if role != "system" && role != "developer" {

@@ -100,8 +100,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 	}
 }
 
-// reasoning writes the effort. It ignores the summary setting, because the response contains the
-// reasoning itself.
+// reasoning writes the effort. It ignores the summary setting, because the response contains the reasoning itself.
 func (w *responsesWriter) reasoning(value gjson.Result) {
 	w.members(value, "reasoning", func(name string, value gjson.Result) {
 		switch name {

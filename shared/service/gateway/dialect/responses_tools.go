@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled limits the total bytes of namespaces in a chat request, in which every function
-// repeats its namespace.
+// maxSpelled limits the total bytes of namespaces in a chat request, in which every function repeats its namespace.
 const maxSpelled = 1 << 20
 
 type function struct{ space, name string }

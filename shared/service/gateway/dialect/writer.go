@@ -161,8 +161,7 @@ func (w *writer) joined(name string, texts []gjson.Result) {
 	w.out = append(w.out, '"')
 }
 
-// call writes a function call. All values are JSON strings. The arguments callback writes the
-// member of that name.
+// call writes a function call. All values are JSON strings. The arguments callback writes the member of that name.
 func (w *writer) call(id, name string, arguments func()) {
 	w.object(func() {
 		w.raw("id", id)

@@ -42,8 +42,7 @@ func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text whose edits are applied as it is written, so that only one copy is in
-// memory.
+// Edited is a JSON text whose edits are applied as it is written, so that only one copy is in memory.
 type Edited struct {
 	text   []byte
 	edits  []Edit
@@ -134,14 +133,12 @@ func AppendQuote(out []byte, text string) []byte {
 	return out
 }
 
-// unsafeString converts bytes to a string without copying. The bytes must not change while the
-// string is in use.
+// unsafeString converts bytes to a string without copying. The bytes must not change while the string is in use.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject parses a text as a single JSON object. ok is false for other texts and for texts
-// nested deeper than MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would
-// crash the process. The Index values of the result and its members are relative to the start of
-// the text.
+// ParseObject parses a text as a single JSON object. ok is false for other texts and for texts nested deeper than
+// MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would crash the process. The Index
+// values of the result and its members are relative to the start of the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {

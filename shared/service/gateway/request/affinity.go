@@ -16,11 +16,10 @@ const (
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes the part that a conversation's calls share, so that they go to the model server
-// that has it cached (docs/contract/gateway.md#affinity). This is the key if the caller sends one,
-// otherwise the body's prompt_cache_key, otherwise the system prompt and everything before the
-// model's first message. It returns 0 if all of these are absent. The hash includes the account and
-// is the same on every instance.
+// Affinity hashes the part that a conversation's calls share, so that they go to the model server that has it
+// cached (docs/contract/gateway.md#affinity). This is the key if the caller sends one, otherwise the body's
+// prompt_cache_key, otherwise the system prompt and everything before the model's first message. It returns 0 if
+// all of these are absent. The hash includes the account and is the same on every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
 		return 0 // no caching on these routes
@@ -126,9 +125,8 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	return end, belongs
 }
 
-// texts adds all strings of the content at i and returns the content's end. It ignores cache marks,
-// because clients move them between turns. A string and a list of parts with the same text have the
-// same hash.
+// texts adds all strings of the content at i and returns the content's end. It ignores cache marks, because
+// clients move them between turns. A string and a list of parts with the same text have the same hash.
 func (b *beginning) texts(body []byte, i int) (end int) {
 	switch body[i] {
 	case '"':

@@ -47,8 +47,7 @@ func (s *scan) message(i int) error {
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
-	// An assistant message needs no content if it contains tool calls, reasoning, a refusal or
-	// audio.
+	// An assistant message needs no content if it contains tool calls, reasoning, a refusal or audio.
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
@@ -56,8 +55,7 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads a member of a message. The upstream checks members that the contract does not
-// cover.
+// messageMember reads a member of a message. The upstream checks members that the contract does not cover.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()

@@ -21,8 +21,7 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's own name for the token limit. Callers must not be able to bypass
-	// the limit with it.
+	// rowTokensField is the row's own name for the token limit. Callers must not be able to bypass the limit with it.
 	rowTokensField
 	toolsField
 	toolChoiceField

@@ -67,8 +67,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseDialects is like FuzzParse, for the routes that the contract does not cover, within
-// their limits.
+// FuzzParseDialects is like FuzzParse, for the routes that the contract does not cover, within their limits.
 func FuzzParseDialects(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"plain","max_tokens":5000,"messages":[{"role":"user","content":"x"}],"temperature":null}`,
@@ -128,8 +127,7 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members outside the contract as they were sent. It is independent of the
-// gateway's code.
+// unnamed returns the members outside the contract as they were sent. It is independent of the gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

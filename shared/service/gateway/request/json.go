@@ -15,16 +15,13 @@ import (
 )
 
 const (
-	// maxMembers limits the members of all objects in a request, because detecting duplicate names
-	// takes memory.
+	// maxMembers limits the members of all objects in a request, because detecting duplicate names takes memory.
 	maxMembers = 1 << 18
-	// maxValues limits the commas in a request, and thus the values, because parsing each takes
-	// time.
+	// maxValues limits the commas in a request, and thus the values, because parsing each takes time.
 	maxValues = 1 << 20
 	// maxParam limits how many bytes of a caller's name an error repeats.
 	maxParam = 256
-	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next
-	// body.
+	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next body.
 	maxReaderBuffer = 16 << 10
 )
 
@@ -153,8 +150,7 @@ func (r *jsonReader) end() error {
 
 // checkNesting checks the depth and the numbers of members and values before the body is parsed.
 func checkNesting(body []byte) *apierror.Error {
-	// Counting brackets, colons and commas, even those inside strings, is many times faster than
-	// parsing.
+	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil

@@ -49,8 +49,7 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which is a prompt, or an input of Responses that is not an
-// array.
+// input checks the input of embeddings, which is a prompt, or an input of Responses that is not an array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -100,8 +99,7 @@ func (s *scan) texts(f field, value jsontext.Value) {
 // maxInputs limits the texts that one call embeds, ranks or scores.
 const maxInputs = 2048
 
-// tokenIDs returns the number of elements. ok is false unless all are token ids, which are
-// non-negative integers.
+// tokenIDs returns the number of elements. ok is false unless all are token ids, which are non-negative integers.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -173,9 +171,8 @@ func (s *scan) bound(m *catalog.Inference) {
 // maxTokenBytes is twice the length of the longest token in a vocabulary, a run of spaces.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt may fit into the model's context. It underestimates the token
-// count, so it never rejects a prompt that fits. ids is the number of token ids in the longest
-// prompt.
+// fits reports whether the prompt may fit into the model's context. It underestimates the token count, so it
+// never rejects a prompt that fits. ids is the number of token ids in the longest prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {

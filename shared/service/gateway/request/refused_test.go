@@ -227,8 +227,7 @@ func TestCompletionsAreValidated(t *testing.T) {
 	})
 }
 
-// If two readers understood a request differently, a model server might use values that were not
-// checked.
+// If two readers understood a request differently, a model server might use values that were not checked.
 func TestAmbiguousRequestsAreRejected(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{

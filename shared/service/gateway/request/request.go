@@ -27,8 +27,7 @@ type Caller struct {
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// If Named is true, Models lists the rows named in the models field, without duplicates and
-	// without Model.
+	// If Named is true, Models lists the rows named in the models field, without duplicates and without Model.
 	Models []*catalog.Inference
 	Named  bool
 	Stream bool
@@ -43,8 +42,7 @@ type Request struct {
 	body []byte
 	// edits lists the edits required by the rules, except for the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the
-	// prompt.
+	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the prompt.
 	model, prompt, tools span
 	promptIDs            int
 	// See the fields of scan.
@@ -57,11 +55,10 @@ func unknown(param, format string, args ...any) *apierror.Error {
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md. It returns the first error, in
-// this order: invalid JSON (400), unknown model (404), the caller's scope (403), and invalid fields
-// in the contract's order (400). The request retains body, which must not change. If a request's
-// only problem is that it is too long, it is returned together with the error, because another
-// model may accept it.
+// Parse checks a request by the rules of docs/contract/gateway.md. It returns the first error, in this order:
+// invalid JSON (400), unknown model (404), the caller's scope (403), and invalid fields in the contract's order
+// (400). The request retains body, which must not change. If a request's only problem is that it is too long, it
+// is returned together with the error, because another model may accept it.
 //
 // A null field counts as absent and is not forwarded. Duplicate names, and names that differ from a
 // known field only in case, are rejected, because model servers disagree about their meaning.

@@ -24,8 +24,7 @@ var errNotObject = errors.New("the body is not an object")
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's row once it is known. unusual means that the meaning of some field depends
-	// on the row.
+	// row is the model's row once it is known. unusual means that the meaning of some field depends on the row.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
@@ -78,8 +77,7 @@ func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	}
 }
 
-// knows reports whether this field or an earlier one already has a problem. If so, nothing needs to
-// be reported.
+// knows reports whether this field or an earlier one already has a problem. If so, nothing needs to be reported.
 func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
 
 func (s *scan) wrongType(f field, param, want string) {
@@ -346,8 +344,7 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 }
 
 func (s *scan) limit(f field, name string, value jsontext.Value) {
-	// A text completion, unlike a chat, may ask for 0 tokens to get its prompt echoed with
-	// probabilities.
+	// A text completion, unlike a chat, may ask for 0 tokens to get its prompt echoed with probabilities.
 	least := 1
 	if s.route == catalog.Completions {
 		least = 0

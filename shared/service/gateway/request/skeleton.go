@@ -45,8 +45,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 		start := i + quote
 		end, valid := endOfText(body, start+1)
 		if !valid {
-			// Leave the string to the parser, which either reports the error or accepts the string
-			// after all.
+			// Leave the string to the parser, which either reports the error or accepts the string after all.
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
@@ -106,9 +105,8 @@ const (
 	spaces  = lows * ' '
 )
 
-// special returns a word in which the highest bit of a byte is set if the byte is a quote, a
-// backslash, a control character or not ASCII. Bytes above the lowest such byte may be marked by
-// mistake.
+// special returns a word in which the highest bit of a byte is set if the byte is a quote, a backslash, a control
+// character or not ASCII. Bytes above the lowest such byte may be marked by mistake.
 func special(word uint64) uint64 {
 	quote, slash := word^quotes, word^slashes
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs

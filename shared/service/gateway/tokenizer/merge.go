@@ -55,8 +55,7 @@ type part struct {
 // pair is a candidate for joining: a token id and the first part's offset, as 32 bits each.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair at the top. Unlike container/heap, it does not
-// allocate.
+// pairs is a binary heap with the lowest pair at the top. Unlike container/heap, it does not allocate.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

@@ -15,8 +15,7 @@ import (
 // text, and the time for a long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory after its first
-// use.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory after its first use.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }
@@ -54,8 +53,7 @@ func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	}
 }
 
-// Decode returns the bytes of the tokens, which may start or end within a character. An unknown id
-// is an error.
+// Decode returns the bytes of the tokens, which may start or end within a character. An unknown id is an error.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	known := t.vocabulary()
 	var text strings.Builder
@@ -68,8 +66,7 @@ func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	return text.String(), nil
 }
 
-// cut splits off a text's first chunk: before a space if there is one nearby, and never within a
-// character.
+// cut splits off a text's first chunk: before a space if there is one nearby, and never within a character.
 func cut(text string) (chunk, rest string) {
 	if len(text) <= chunkSize {
 		return text, ""

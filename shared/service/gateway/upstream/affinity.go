@@ -29,8 +29,7 @@ type average struct {
 	noted time.Time
 }
 
-// at returns the average at the given time, if the number has been constant since the last call of
-// note.
+// at returns the average at the given time, if the number has been constant since the last call of note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
@@ -80,8 +79,7 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns an upstream's number. The weight is its relative chance of drawing the largest
-// number.
+// draw returns an upstream's number. The weight is its relative chance of drawing the largest number.
 func draw(affinity, seed uint64, weight float64) float64 {
 	// The finalizer of MurmurHash3: every input bit affects all output bits.
 	h := affinity ^ seed

@@ -6,25 +6,21 @@ import (
 )
 
 const (
-	// tripAfter is the number of consecutive failures, across all accounts, after which the breaker
-	// opens.
+	// tripAfter is the number of consecutive failures, across all accounts, after which the breaker opens.
 	tripAfter = 5
-	// minOpen is how long a breaker stays open at first. Every failed probe doubles the time, up to
-	// maxOpen.
+	// minOpen is how long a breaker stays open at first. Every failed probe doubles the time, up to maxOpen.
 	minOpen = 5 * time.Second
 	maxOpen = time.Minute
 )
 
 const anyAccount = ""
 
-// breaker is a circuit breaker with a state for each account. A failing upstream is not called for
-// a while, and then only by single probes until one succeeds. A failure blocks only the account
-// that made the call, because its request may be the reason. The owner must guard the breaker with
-// a lock.
+// breaker is a circuit breaker with a state for each account. A failing upstream is not called for a while, and
+// then only by single probes until one succeeds. A failure blocks only the account that made the call, because
+// its request may be the reason. The owner must guard the breaker with a lock.
 type breaker struct {
 	failures int
-	// pauses contains the accounts for which the breaker is open, or anyAccount if it is open for
-	// all.
+	// pauses contains the accounts for which the breaker is open, or anyAccount if it is open for all.
 	pauses map[string]pause
 }
 
@@ -33,15 +29,13 @@ type pause struct {
 	wait  time.Duration
 }
 
-// clearIn returns the time until the account's next call may start. It is 0 or negative if the call
-// may start now.
+// clearIn returns the time until the account's next call may start. It is 0 or negative if the call may start now.
 func (b *breaker) clearIn(now time.Time, account string) time.Duration {
 	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }
 
-// admit starts a call that clearIn permits. It reports whether the call is a probe, which must be
-// passed to succeed, fail or abandon. The next probe may start after a wait, even if this one is
-// still running.
+// admit starts a call that clearIn permits. It reports whether the call is a probe, which must be passed to
+// succeed, fail or abandon. The next probe may start after a wait, even if this one is still running.
 func (b *breaker) admit(account string, now time.Time) (probe bool) {
 	for _, key := range []string{account, anyAccount} {
 		if p, open := b.pauses[key]; open {

@@ -87,8 +87,7 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve runs the handler. If the handler panics, only this call ends. Output is dropped once the
-// call has ended.
+// serve runs the handler. If the handler panics, only this call ends. Output is dropped once the call has ended.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)

@@ -13,8 +13,7 @@ const maxTrailer = 4 << 10
 // h1Body is a response's body. Once it has been read completely, its connection can be reused.
 type h1Body struct {
 	conn *h1Conn
-	// chunks reads a chunked body. For any other body, left is the number of unread bytes, or -1 if
-	// unknown.
+	// chunks reads a chunked body. For any other body, left is the number of unread bytes, or -1 if unknown.
 	chunks io.Reader
 	left   int64
 	// last means that the connection is closed after this response.
@@ -30,8 +29,7 @@ func (b *h1Body) frame(r *Reply, chunked bool) {
 		// as the next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// If Content-Length is also present, readers disagree about where the response ends (RFC
-		// 9112, section 6.3).
+		// If Content-Length is also present, readers disagree about where the response ends (RFC 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -104,8 +102,7 @@ func (b *h1Body) Close() error {
 		return nil
 	}
 	b.closed = true
-	// stop returns false if the context has ended. In that case, the connection has been or will be
-	// interrupted.
+	// stop returns false if the context has ended. In that case, the connection has been or will be interrupted.
 	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)
 		return nil

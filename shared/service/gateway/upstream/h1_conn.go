@@ -25,8 +25,7 @@ import (
 const (
 	// maxInterim limits the interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime is how long to wait for the rest of a request to be written when its response is
-	// already complete.
+	// sentTime is how long to wait for the rest of a request to be written when its response is already complete.
 	sentTime = 10 * time.Millisecond
 )
 
@@ -48,15 +47,13 @@ type h1Conn struct {
 	// used is when the last call ended, or zero for a new connection.
 	used time.Time
 
-	// These fields are for the current call. head is how many more bytes of the head may be read,
-	// or -1 once it has been read. until is the deadline for the first byte. silence limits each
-	// later read.
+	// These fields are for the current call. head is how many more bytes of the head may be read, or -1 once it
+	// has been read. until is the deadline for the first byte. silence limits each later read.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written completely. It is nil if no large request
-	// is being written.
+	// sent receives whether a large request was written completely. It is nil if no large request is being written.
 	sent chan bool
 	stop func() bool
 
@@ -140,8 +137,7 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange writes a large request concurrently, because the server may respond before it has read
-// all of it.
+// exchange writes a large request concurrently, because the server may respond before it has read all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
@@ -159,8 +155,7 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	return c.receive()
 }
 
-// awaitSent waits until the request's body is no longer in use. The connection must be closed
-// first.
+// awaitSent waits until the request's body is no longer in use. The connection must be closed first.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent
@@ -255,9 +250,8 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads a response's head the way http.ReadResponse does (see FuzzWire). It rejects
-// ambiguous heads, such as heads with a folded field, because readers disagree about where such
-// responses end (RFC 9112, sections 2.2 and 5).
+// readHead reads a response's head the way http.ReadResponse does (see FuzzWire). It rejects ambiguous heads, such as
+// heads with a folded field, because readers disagree about where such responses end (RFC 9112, sections 2.2 and 5).
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -369,6 +363,5 @@ func (c *h1Conn) readLine() (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(view(line), "\n"), "\r"), err
 }
 
-// view converts bytes to a string without copying. The bytes must not change while the string is in
-// use.
+// view converts bytes to a string without copying. The bytes must not change while the string is in use.
 func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -137,8 +137,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// wireSeeds contains every kind of framing, and responses that different readers have interpreted
-// differently.
+// wireSeeds contains every kind of framing, and responses that different readers have interpreted differently.
 var wireSeeds = []string{
 	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200 OK\r\ndate: d\r\nserver: x\r\ntransfer-encoding: Chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n",

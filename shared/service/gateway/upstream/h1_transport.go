@@ -26,8 +26,7 @@ type h1Transport struct {
 	sweep *time.Timer
 }
 
-// call makes a call. If a kept connection turns out to be closed, the call is repeated on another
-// connection.
+// call makes a call. If a kept connection turns out to be closed, the call is repeated on another connection.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	for {
 		conn, err := t.take(ctx)
@@ -82,8 +81,7 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that have been idle for too long, and reschedules itself while others
-// remain.
+// closeOld closes connections that have been idle for too long, and reschedules itself while others remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 
 // Config configures the pools. Fields are required unless their comment says otherwise.
 type Config struct {
-	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the
-	// catalog.
+	// Catalog returns the current catalog. An upstream keeps its state as long as it stays in the catalog.
 	Catalog func() *catalog.Catalog
 	Secrets Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
@@ -82,8 +81,7 @@ func New(c Config) *Pools {
 // Drain ends all current and future waits for upstreams. Calls that have an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
-// Close closes idle connections and stops the embedded model server. It must be called after all
-// calls have ended.
+// Close closes idle connections and stops the embedded model server. It must be called after all calls have ended.
 func (p *Pools) Close() {
 	p.end()
 	p.lookups.stop()
@@ -95,8 +93,7 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream in catalog order. The upstreams behind a DNS name
-// share one entry.
+// Health returns the state of every upstream in catalog order. The upstreams behind a DNS name share one entry.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()
@@ -180,8 +177,7 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// Ready waits until all upstream names that are not yet resolved have been looked up, or the
-// context ends.
+// Ready waits until all upstream names that are not yet resolved have been looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
 		r.ready(ctx, p.now())
@@ -233,8 +229,7 @@ func (p *Pools) replica(set *replicas, address string) *upstream {
 	}
 }
 
-// retire closes the idle connections of upstreams that are not in the next snapshot, if there is
-// one.
+// retire closes the idle connections of upstreams that are not in the next snapshot, if there is one.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.fixed {
@@ -299,8 +294,7 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause makes the next Take wait for the given time. It returns false if the call cannot wait in a
-// queue.
+// Pause makes the next Take wait for the given time. It returns false if the call cannot wait in a queue.
 func (p *Pool) Pause(call *Call, d time.Duration) bool {
 	call.busyFor = d
 	return p.queue.places.Load() > 0 && call.Yield == nil

@@ -19,8 +19,7 @@ const busyTime = 2 * queueTick
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue
 // outlives the catalog that created it.
 type queue struct {
-	// refresh makes the queue use the current catalog, because waiting calls do not load it
-	// themselves.
+	// refresh makes the queue use the current catalog, because waiting calls do not load it themselves.
 	refresh func()
 	// draining is closed when all waits must end.
 	draining <-chan struct{}
@@ -31,8 +30,7 @@ type queue struct {
 	mu   sync.Mutex
 	wait time.Duration
 	pool *Pool
-	// accounts contains each account's waiting calls. turns lists the accounts in the order of
-	// their turns.
+	// accounts contains each account's waiting calls. turns lists the accounts in the order of their turns.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
@@ -105,9 +103,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return g.slot, g.why
 }
 
-// place reports whether the queue has a place for an account's call, which must have been counted.
-// If the queue is full, the account with the most calls loses its last place to an account with
-// fewer.
+// place reports whether the queue has a place for an account's call, which must have been counted. If the queue
+// is full, the account with the most calls loses its last place to an account with fewer.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -127,8 +124,7 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter adds a call to its account's queue: at the front if upstreams were busy, otherwise at the
-// back.
+// enter adds a call to its account's queue: at the front if upstreams were busy, otherwise at the back.
 func (q *queue) enter(call Call, now time.Time) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
@@ -148,8 +144,7 @@ func (q *queue) enter(call Call, now time.Time) *waiter {
 	return w
 }
 
-// leave removes a call that stops waiting. It returns false if the call has already received a
-// grant.
+// leave removes a call that stops waiting. It returns false if the call has already received a grant.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,9 +188,8 @@ func (q *queue) ready(account string, now time.Time) *waiter {
 	return nil
 }
 
-// handOut assigns free upstreams to waiting calls, one account after another. After a 429, it
-// starts only one call, so that no account gets ahead by retrying more often. freed means that an
-// accepted call has ended.
+// handOut assigns free upstreams to waiting calls, one account after another. After a 429, it starts only one
+// call, so that no account gets ahead by retrying more often. freed means that an accepted call has ended.
 func (q *queue) handOut(freed bool) {
 	if q.waiting.Load() == 0 {
 		return

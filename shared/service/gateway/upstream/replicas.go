@@ -25,8 +25,7 @@ const (
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
-	// oldAnswer is the age after which calls wait for a new DNS answer. A function may have been
-	// frozen in between.
+	// oldAnswer is the age after which calls wait for a new DNS answer. A function may have been frozen in between.
 	oldAnswer = 2 * time.Minute
 	// maxReplicas limits the addresses of one name.
 	maxReplicas = 256
@@ -183,8 +182,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			break
 		}
 	}
-	// Records with the same priority arrive in random order. Sort them, so that the same records
-	// are always used.
+	// Records with the same priority arrive in random order. Sort them, so that the same records are always used.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
 	})
@@ -291,8 +289,7 @@ func (r *replicas) update(weight, limit int) {
 	r.members, r.weight, r.limit = members, weight, limit
 }
 
-// health combines all replicas. Per-address states would create an unlimited number of metric
-// labels.
+// health combines all replicas. Per-address states would create an unlimited number of metric labels.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

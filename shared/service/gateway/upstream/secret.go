@@ -92,8 +92,7 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	return "", errors.New("timed out fetching the upstream's secret")
 }
 
-// current returns the key, if any. If fetching is not nil, it is closed when a new key has been
-// fetched.
+// current returns the key, if any. If fetching is not nil, it is closed when a new key has been fetched.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,8 +81,7 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is the timeout for each read, or 0 before Allow is called. until is the deadline of
-	// the call.
+	// silence is the timeout for each read, or 0 before Allow is called. until is the deadline of the call.
 	silence time.Duration
 	until   time.Time
 }

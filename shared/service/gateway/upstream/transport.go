@@ -28,8 +28,7 @@ const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101, because such a connection would not end with the call's
-// context.
+// errSwitched is returned for status 101, because such a connection would not end with the call's context.
 var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 // Request is a call to an upstream. It does not contain the caller's X-Request-Id, because servers
@@ -67,8 +66,7 @@ type Body interface {
 	Allow(silence time.Duration)
 }
 
-// transport calls a single upstream. It follows no redirects and rejects compression, which
-// would delay chunks.
+// transport calls a single upstream. It follows no redirects and rejects compression, which would delay chunks.
 type transport interface {
 	// call sends a request and returns the head of the response. The call ends with the context,
 	// even while the response body is being read.

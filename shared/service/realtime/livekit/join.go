@@ -36,8 +36,7 @@ type Join struct {
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signaling connection. most is its maximum size in
-// bytes.
+// ReadJoin reads the request that opens a room's signaling connection. most is its maximum size in bytes.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {

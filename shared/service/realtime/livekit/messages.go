@@ -1,7 +1,6 @@
 package livekit
 
-// The maximum lengths of lists in messages. Clients announce a microphone, and a camera in three
-// sizes.
+// The maximum lengths of lists in messages. Clients announce a microphone, and a camera in three sizes.
 const (
 	maxLayers   = 8
 	maxFeatures = 8
@@ -235,8 +234,7 @@ func (m *ServerInfo) fields(w *wire) {
 	visitNumber(w, 3, &m.Protocol)
 }
 
-// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in
-// seconds.
+// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in seconds.
 type JoinResponse struct {
 	Room                      *Room
 	Participant               *ParticipantInfo

@@ -35,13 +35,11 @@ func Unmarshal(content []byte, m Message) error {
 	return w.err
 }
 
-// wire is a visitor for a message's fields. It either writes all of them or reads the one with a
-// given number.
+// wire is a visitor for a message's fields. It either writes all of them or reads the one with a given number.
 type wire struct {
 	// out receives the encoded message if number is 0.
 	out []byte
-	// number and kind describe the field to read. Its value is in value if it is a varint,
-	// otherwise in content.
+	// number and kind describe the field to read. Its value is in value if it is a varint, otherwise in content.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxGap is the maximum number of consecutive missing packets. Beyond that, the stream
-	// restarts.
+	// maxGap is the maximum number of consecutive missing packets. Beyond that, the stream restarts.
 	maxGap = 512
 	// maxEncoded limits the bytes of a frame's packets. maxHeld limits the number of packets that
 	// are held or missing.
@@ -195,8 +194,7 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter returns the delay before a packet is requested again, given the number of requests so
-// far.
+// repeatAfter returns the delay before a packet is requested again, given the number of requests so far.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
 // skip abandons packets that have been missing for too long.

@@ -16,8 +16,7 @@ const (
 	// maxUnproven limits the bytes of media and of the handshake that an address gets before it has
 	// answered a request.
 	maxUnproven = 1500
-	// An address is asked again after askAgain. An answer is valid for consentTime (RFC 7675,
-	// section 5.1).
+	// An address is asked again after askAgain. An answer is valid for consentTime (RFC 7675, section 5.1).
 	askAgain, consentTime = 5 * time.Second, 30 * time.Second
 	// maxAddresses limits the addresses from which a client connects with the same ICE name.
 	maxAddresses = 256
@@ -42,9 +41,8 @@ func iceUserOf(description string) (c iceUser) {
 	return c
 }
 
-// askingConn asks each address whether it wants packets, and sends little until it answers. A
-// client can forge the sources of its packets, and the library would send media to every forged
-// address.
+// askingConn asks each address whether it wants packets, and sends little until it answers. A client can forge
+// the sources of its packets, and the library would send media to every forged address.
 type askingConn struct {
 	net.PacketConn
 	name   string // the server's ICE user name
@@ -74,8 +72,7 @@ func (c *askingConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, from, err
 }
 
-// isSTUN reports whether a packet is a STUN message, also for media with an unlucky timestamp (RFC
-// 7983, section 7).
+// isSTUN reports whether a packet is a STUN message, also for media with an unlucky timestamp (RFC 7983, section 7).
 func isSTUN(packet []byte) bool { return stun.IsMessage(packet) && packet[0] < 4 }
 
 func (c *askingConn) takeAnswer(packet []byte, from net.Addr) {

@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// nominates makes another address the client's by sending a request from it, and returns the
-// address's socket.
+// nominates makes another address the client's by sending a request from it, and returns the address's socket.
 func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, sent int) {
 	t.Helper()
 	socket, err := net.Dial("udp4", w.config.Ports.Address())

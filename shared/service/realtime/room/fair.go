@@ -16,16 +16,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// fairListener limits connections in total and per address. It closes connections beyond
-// maxFromAddress.
+// fairListener limits connections in total and per address. It closes connections beyond maxFromAddress.
 type fairListener struct {
 	net.Listener
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
-	// names contains the user names of peers (RFC 8445, section 7.2.2), with their numbers of
-	// connections. For any other name, the library would allocate memory and keep it after the
-	// connection ends.
+	// names contains the user names of peers (RFC 8445, section 7.2.2), with their numbers of connections. For
+	// any other name, the library would allocate memory and keep it after the connection ends.
 	names map[string]*int
 }
 

@@ -198,8 +198,7 @@ func binding(t *testing.T, name, password string) []byte {
 	return message.Raw
 }
 
-// The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals that it is
-// open.
+// The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals that it is open.
 func TestUnknownSendersGetNoReply(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -304,8 +303,7 @@ func TestJumpsOfNumbersAreLimited(t *testing.T) {
 	info := &interceptor.StreamInfo{RTPHeaderExtensions: []interceptor.RTPHeaderExtension{
 		{URI: sdp.TransportCCURI, ID: extension},
 	}}
-	// passed returns how many packets of a stream pass. packet and transport determine a packet's
-	// two numbers.
+	// passed returns how many packets of a stream pass. packet and transport determine a packet's two numbers.
 	passed := func(packets int, packet, transport func(i int) uint16) (n int) {
 		i := 0
 		source := interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -431,8 +429,7 @@ func TestSoundIsLimited(t *testing.T) {
 	until(second, 6)
 }
 
-// Data channels have a small byte budget, because the library needs much more memory for small
-// fragments.
+// Data channels have a small byte budget, because the library needs much more memory for small fragments.
 func TestDataChannelBytesAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	packet := append([]byte{23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 20}, make([]byte, 20)...)
@@ -689,8 +686,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// The library would keep a connection's packets for each new name, even after the connection has
-// ended.
+// The library would keep a connection's packets for each new name, even after the connection has ended.
 func TestInventedNamesTakeNoMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	before := heap()

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone
-	// has 14.
+	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone has 14.
 	maxStreams = 256
 	// maxUnread limits a stream's unread packets, in bytes, because the stream may have no reader.
 	// The limit is maxFew for reports, and for all streams while their total exceeds maxAllUnread.
@@ -128,10 +127,9 @@ func (i *intake) drops(packet []byte) bool {
 	return true
 }
 
-// knowsSource reports whether a media packet or report comes from one of the client's first
-// maxStreams sources. The library keeps hundreds of bytes per source. knowsSource also limits
-// packets per second. The limit for reports is lower, because a 60-byte report can cost the library
-// milliseconds and megabytes.
+// knowsSource reports whether a media packet or report comes from one of the client's first maxStreams sources.
+// The library keeps hundreds of bytes per source. knowsSource also limits packets per second. The limit for
+// reports is lower, because a 60-byte report can cost the library milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
 	at, limit := ofMedia, i.media
@@ -200,8 +198,7 @@ func (i *intake) unread() (size int) {
 type stream struct {
 	*packetio.Buffer
 	of *intake
-	// begun means that a packet with more than padding has arrived, or that the stream contains
-	// reports.
+	// begun means that a packet with more than padding has arrived, or that the stream contains reports.
 	begun bool
 }
 
@@ -343,8 +340,7 @@ const (
 	asksAgain, tellsTime = 1, 15
 )
 
-// The range of report types that the server reads, except for otherKind (RFC 3550, section 12.1,
-// and RFC 4585).
+// The range of report types that the server reads, except for otherKind (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
 // known removes reports of unknown types and incomplete time reports. The library allocates 30
@@ -413,8 +409,7 @@ func coveredPackets(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the reports are valid. The attributes cache the parsed reports for all
-// readers.
+// isReport reports whether the reports are valid. The attributes cache the parsed reports for all readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

@@ -11,8 +11,7 @@ const (
 	// maxSections limits an offer's sections, maxSectionLines each section's attribute lines, and
 	// maxLines all lines except the client's addresses. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats limits a section's formats. The library reads all of a section's lines for each
-	// format.
+	// maxFormats limits a section's formats. The library reads all of a section's lines for each format.
 	maxFormats = 96
 	// maxReads limits how many lines the library reads for all formats together. Browsers cause up
 	// to 7,000 reads per video section.
@@ -24,9 +23,8 @@ const (
 // errOffer is returned for an offer that is ambiguous or would take too long to process.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It
-// keeps only the best of a camera's sizes, and removes the client's addresses, because the server
-// never initiates a connection.
+// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It keeps only the
+// best of a camera's sizes, and removes the client's addresses, because the server never initiates a connection.
 func readOffer(text string) (out string, sound bool, err error) {
 	text, compact := withoutAddresses(text)
 	if !compact {
@@ -102,8 +100,7 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && reads <= maxReads
 }
 
-// closeEmpty makes sections without a track inactive. Otherwise, clients would expect a track in
-// them.
+// closeEmpty makes sections without a track inactive. Otherwise, clients would expect a track in them.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/pion/logging"
 )
 
-// logs logs the WebRTC library's messages at debug level, because nearly all of them are caused by
-// clients.
+// logs logs the WebRTC library's messages at debug level, because nearly all of them are caused by clients.
 type logs struct{ logger *slog.Logger }
 
 func (l *logs) NewLogger(scope string) logging.LeveledLogger {

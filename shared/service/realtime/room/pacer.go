@@ -15,8 +15,7 @@ const (
 	// paceBurst is the number of bytes that may be sent unpaced: a typical frame.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
-	// paceMost limits the bytes that may wait. Packets that would wait for more than a second are
-	// dropped.
+	// paceMost limits the bytes that may wait. Packets that would wait for more than a second are dropped.
 	paceMost = 1 << 20
 )
 

@@ -41,8 +41,7 @@ type participant struct {
 	socket *websocket.Conn
 	// away is the timer that removes a participant that does not reconnect.
 	away *time.Timer
-	// The client sends offers for own, the server for other. In version 1 they are the same
-	// connection.
+	// The client sends offers for own, the server for other. In version 1 they are the same connection.
 	own, other *peer
 	// hasVideo and hasSound mean that the server's tracks have been added to a connection.
 	hasVideo, hasSound bool
@@ -195,8 +194,7 @@ func (p *participant) write(socket *websocket.Conn, message *livekit.SignalRespo
 	_ = socket.Write(ctx, websocket.MessageBinary, livekit.Marshal(message))
 }
 
-// offerMedia sends an offer with the server's tracks, unless the client is the one that sends
-// offers.
+// offerMedia sends an offer with the server's tracks, unless the client is the one that sends offers.
 func (p *participant) offerMedia(restart bool) error {
 	if p.version != livekit.Version0 {
 		return nil
@@ -273,8 +271,7 @@ func (p *participant) readReports(sender *webrtc.RTPSender) {
 	}
 }
 
-// trackIDs maps each of the server's tracks to its media section (MID). The participant must be
-// locked.
+// trackIDs maps each of the server's tracks to its media section (MID). The participant must be locked.
 func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	for _, one := range p.other.GetTransceivers() {
 		if sender := one.Sender(); sender != nil && sender.Track() != nil && one.Mid() != "" {
@@ -301,8 +298,7 @@ func (p *participant) addSound() {
 	}
 }
 
-// fails removes the participant if err, an error from the library, is not nil. The client may join
-// again.
+// fails removes the participant if err, an error from the library, is not nil. The client may join again.
 func (p *participant) fails(err error) {
 	if err == nil {
 		return

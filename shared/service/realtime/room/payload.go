@@ -1,8 +1,7 @@
 package room
 
-// payloader splits VP8 frames into RTP payloads (RFC 7741, section 4.2) with a 15-bit picture ID.
-// The library's payloader omits ID 0. Clients then freeze for three seconds, until they request a
-// key frame.
+// payloader splits VP8 frames into RTP payloads (RFC 7741, section 4.2) with a 15-bit picture ID. The library's
+// payloader omits ID 0. Clients then freeze for three seconds, until they request a key frame.
 type payloader struct{ picture uint16 }
 
 const numberedHeader = 4

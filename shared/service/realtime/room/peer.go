@@ -55,8 +55,7 @@ func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error
 	return p.PeerConnection.SetRemoteDescription(description)
 }
 
-// newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the
-// limits.
+// newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the limits.
 func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
@@ -83,9 +82,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	return &peer{connection, limit, bounds, map[string]bool{}}, nil
 }
 
-// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends
-// nothing to an address before it has received a packet from there, and little before the address
-// has answered a request.
+// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends nothing to an
+// address before it has received a packet from there, and little before the address has answered a request.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -153,8 +151,7 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
-// answer answers an offer that readOffer returned. The function before is called once the offer has
-// been read.
+// answer answers an offer that readOffer returned. The function before is called once the offer has been read.
 func (p *peer) answer(offer string, before func() error) (string, error) {
 	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
 		return "", err

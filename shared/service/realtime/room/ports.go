@@ -22,8 +22,7 @@ const (
 	maxFromAddress = 256
 	// strangerTime is how long a connection may have no participant.
 	strangerTime = 10 * time.Second
-	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each
-	// direction.
+	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each direction.
 	udpBuffer = 4 << 20
 	// maxFromPeer limits a peer's TCP connections. Browsers open one for each pair of addresses.
 	maxFromPeer = 16
@@ -40,8 +39,7 @@ const (
 
 // Ports contains the UDP and the TCP port for the media of all sessions. Both have the same number.
 type Ports struct {
-	// public lists the addresses that are announced to clients instead of the machine's own, if
-	// any.
+	// public lists the addresses that are announced to clients instead of the machine's own, if any.
 	public []netip.Addr
 
 	addresses []netip.Addr
@@ -65,8 +63,7 @@ func Listen(c PortsConfig) (*Ports, error) {
 	_, number, _ := net.SplitHostPort(c.Address)
 	for try := 1; ; try++ {
 		p, err := listen(c)
-		// A port that is free for TCP may be in use for UDP. If the system chooses the port, try
-		// another.
+		// A port that is free for TCP may be in use for UDP. If the system chooses the port, try another.
 		if err == nil || number != "0" || try == anyPortTries || !errors.Is(err, syscall.EADDRINUSE) {
 			return p, err
 		}
@@ -96,8 +93,7 @@ func listen(c PortsConfig) (*Ports, error) {
 	return p, nil
 }
 
-// listenUDP opens a socket for each address, so that replies come from the address that the client
-// uses.
+// listenUDP opens a socket for each address, so that replies come from the address that the client uses.
 func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	var muxes []ice.UDPMux
 	for _, address := range p.addresses {
@@ -126,8 +122,7 @@ type quietMux struct {
 	bounds *intake
 }
 
-// quietTCP is like quietMux, but for TCP, where the library itself limits the waiting packets to
-// ReadBufferSize.
+// quietTCP is like quietMux, but for TCP, where the library itself limits the waiting packets to ReadBufferSize.
 type quietTCP struct {
 	*ice.TCPMuxDefault
 	bounds   *intake
@@ -216,10 +211,9 @@ func (c *queueConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return copy(b, packet.content), packet.from, nil
 }
 
-// addressesOf returns the addresses that a listener is bound to. If these are all of the machine's,
-// it omits link-local ones, because clients cannot know their zone. If there are also public
-// addresses, it returns only the source addresses of packets sent to them, so that no public
-// address stands for two of the machine's.
+// addressesOf returns the addresses that a listener is bound to. If these are all of the machine's, it omits
+// link-local ones, because clients cannot know their zone. If there are also public addresses, it returns only
+// the source addresses of packets sent to them, so that no public address stands for two of the machine's.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {

@@ -19,8 +19,7 @@ const (
 	maxPacket = 1500
 	// askEvery is how often to check for missing packets to request.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is the minimum interval between key frame requests, and between the key frames that
-	// are sent.
+	// keyEvery is the minimum interval between key frame requests, and between the key frames that are sent.
 	keyEvery = 250 * time.Millisecond
 )
 
@@ -117,8 +116,7 @@ func (v *receiver) requestMissing() {
 	v.deliver(whole)
 }
 
-// deliver passes frames to the session. After a missing frame, it drops frames until a key frame
-// arrives.
+// deliver passes frames to the session. After a missing frame, it drops frames until a key frame arrives.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {
 		key := len(frame.data) > 0 && frame.data[0]&1 == 0

@@ -20,8 +20,7 @@ const (
 	// packetSize is the maximum size in bytes of a packet with its headers. It is small enough that
 	// no network fragments the packet.
 	packetSize = 1180
-	// cameraStream names the stream that contains both video and sound, so that browsers
-	// synchronize them.
+	// cameraStream names the stream that contains both video and sound, so that browsers synchronize them.
 	cameraStream = "camera"
 )
 
@@ -40,8 +39,7 @@ type Config struct {
 // Frame is a VP8 frame from the client.
 type Frame struct {
 	Data []byte
-	// Trailer is the data that the client appended to the frame. It is also appended to the edited
-	// frame.
+	// Trailer is the data that the client appended to the frame. It is also appended to the edited frame.
 	Trailer []byte
 	Key     bool
 	// Timestamp is the capture time, in units of 1/90000 s.
@@ -123,9 +121,8 @@ func (r *Room) AskKey() {
 	}
 }
 
-// KeyWanted reports whether the next frame sent must be a key frame, because a participant joined
-// or lost a frame. It returns true at most once per keyEvery, because key frames degrade the other
-// participants' video.
+// KeyWanted reports whether the next frame sent must be a key frame, because a participant joined or lost a
+// frame. It returns true at most once per keyEvery, because key frames degrade the other participants' video.
 func (r *Room) KeyWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +187,7 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive reads a camera, which replaces the previous one. color is the id of the color space
-// extension.
+// receive reads a camera, which replaces the previous one. color is the id of the color space extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
@@ -203,8 +199,7 @@ func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera.run()
 }
 
-// hears records that the client sends sound, and announces the sound to participants the first
-// time.
+// hears records that the client sends sound, and announces the sound to participants the first time.
 func (r *Room) hears() {
 	r.mu.Lock()
 	first := !r.heard && !r.closed
@@ -240,8 +235,7 @@ func (r *Room) everyone() []*participant {
 	return all
 }
 
-// spawn starts work that must end with the room's connections. It does nothing if the room is
-// closed.
+// spawn starts work that must end with the room's connections. It does nothing if the room is closed.
 func (r *Room) spawn(work func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 const (
 	// The minimum, initial and maximum bitrates of a peer's video, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
-	// minEstimate is the lowest bandwidth estimate. With less traffic, the estimator would have
-	// nothing to measure.
+	// minEstimate is the lowest bandwidth estimate. With less traffic, the estimator would have nothing to measure.
 	minEstimate = 100_000
 )
 

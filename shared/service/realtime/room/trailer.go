@@ -1,7 +1,6 @@
 package room
 
-// trailerMark is at the end of the data that a client appends to a frame
-// (docs/contract/realtime.md#webrtc).
+// trailerMark is at the end of the data that a client appends to a frame (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
 // splitTrailer separates a frame from the appended data. The byte before the mark is the inverted

@@ -24,9 +24,8 @@ type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair means that the queue always serves the account with the fewest leased jobs or, among
-	// several, the account that has waited longest. Other queues are fair on average, which a short
-	// test cannot verify.
+	// Fair means that the queue always serves the account with the fewest leased jobs or, among several, the
+	// account that has waited longest. Other queues are fair on average, which a short test cannot verify.
 	Fair bool
 }
 

@@ -16,8 +16,7 @@ func Mix(x uint64) uint64 {
 // Source is a sequence of pseudorandom numbers. Its zero value is the sequence of seed 0.
 type Source struct{ state uint64 }
 
-// NewSource combines the parts of a seed, usually a picture's seed and a number for the purpose.
-// Their order matters.
+// NewSource combines the parts of a seed, usually a picture's seed and a number for the purpose. Their order matters.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {

@@ -1,7 +1,6 @@
-// Package oklab converts between sRGB and Oklab, a color space in which equal steps look about
-// equally large (Björn Ottosson, "A perceptual color space for image processing", 2020). L is
-// lightness from 0 to 1. A goes from green to red and B from blue to yellow, both from about -0.3
-// to 0.3.
+// Package oklab converts between sRGB and Oklab, a color space in which equal steps look about equally large
+// (Björn Ottosson, "A perceptual color space for image processing", 2020). L is lightness from 0 to 1. A goes
+// from green to red and B from blue to yellow, both from about -0.3 to 0.3.
 package oklab
 
 import "math"

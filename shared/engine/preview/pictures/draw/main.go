@@ -27,8 +27,7 @@ func draw() error {
 		if name == "original" {
 			prompt = ""
 		}
-		// Package pictures defines the same size and file names, but cannot be compiled before the
-		// files exist.
+		// Package pictures defines the same size and file names, but cannot be compiled before the files exist.
 		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
 		if err != nil {
 			return err

@@ -29,11 +29,9 @@ const lostTime = time.Second / 2
 type Config struct {
 	URL, Token string
 	Version    livekit.Version
-	// Networks lists the networks on which the client gathers addresses. The default is UDP over
-	// IPv4.
+	// Networks lists the networks on which the client gathers addresses. The default is UDP over IPv4.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame, which is a key frame if key is set. A client without a camera
-	// only watches.
+	// Camera returns the next frame, which is a key frame if key is set. A client without a camera only watches.
 	Camera func(key bool) []byte
 	// Reach configures how the client connects. Change modifies its offer. Both may be nil.
 	Reach  func(*webrtc.SettingEngine, *webrtc.Configuration)
@@ -45,8 +43,7 @@ type Client struct {
 	testing.TB
 	Config
 
-	// The client sends offers for Own, the server for Other. In version 1 they are the same
-	// connection.
+	// The client sends offers for Own, the server for Other. In version 1 they are the same connection.
 	Own, Other        *webrtc.PeerConnection
 	Joined            *livekit.JoinResponse
 	Seen, Heard       chan []byte
@@ -66,8 +63,7 @@ type Client struct {
 	filming   sync.WaitGroup
 }
 
-// Join joins a room, and publishes video and sound if there is a camera. The client is closed when
-// the test ends.
+// Join joins a room, and publishes video and sound if there is a camera. The client is closed when the test ends.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
