@@ -84,8 +84,8 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 }
 
 // openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue, and the lobby
-// keeps its messages. waited is nil if the client did not wait. arrived is called when the wait starts.
-func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
+// keeps its messages. waited is nil if the client did not wait.
+func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission) (
 	opened *session.Session, waited *lobby, err error,
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
@@ -101,7 +101,6 @@ func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admi
 			err = context.Cause(l.life)
 		}
 	} else {
-		arrived()
 		opened, err = l.wait()
 	}
 	if err != nil {

@@ -44,11 +44,16 @@ func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request
 	accepted.reject(ctx, no)
 }
 
-// enter counts a session of a key, in addition to the account's slot. The error is a rejection.
+// enter counts a session of a key, in addition to the account's slot. Connections that are about to wait count
+// too, so that an account whose slots are taken cannot use up the places of others. The error is a rejection.
 func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.crowd.Enter(
 		ratelimit.OpenLimit{Name: "sessions", Most: maxSessions},
 		ratelimit.OpenLimit{Name: "key/" + who.Key.ID, Most: who.Tier.RealtimeSessionsPerKey},
+		ratelimit.OpenLimit{
+			Name: "account/" + who.Account(),
+			Most: who.Tier.RealtimeSessions + max(who.Tier.RealtimeQueue, credential.DefaultQueue) + arrivalsByCaller,
+		},
 	)
 	if !ok {
 		return nil, limitReached

@@ -90,3 +90,13 @@ func TestPingFloodDisconnects(t *testing.T) {
 	}
 	w.active("studio", 0)
 }
+
+// Clients of an account whose slots are taken keep no place of the connections that are being authenticated.
+func TestFullAccountKeepsNobodyOut(t *testing.T) {
+	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Minute}})
+	w.open("gen-latest", studio)
+	for range 280 { // more connections than may be being authenticated
+		w.dial("gen-latest", studio)
+	}
+	w.open("gen-latest", rival)
+}

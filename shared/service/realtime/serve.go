@@ -82,7 +82,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = accepted.CloseNow() // the client may have left while it was waiting
 }
 
-// serve serves a session. It calls arrived once the session exists or the client is waiting for one.
+// serve serves a session. It calls arrived once the client has been admitted.
 //
 // Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
@@ -98,7 +98,8 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 		return err
 	}
 	defer leave()
-	opened, waited, err := s.openOrWait(ctx, accepted, admitted, arrived)
+	arrived()
+	opened, waited, err := s.openOrWait(ctx, accepted, admitted)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,6 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 	if err != nil {
 		return err
 	}
-	arrived()
 	newConnection(ctx, s, accepted, reserved, opened, editor, waited).serve()
 	return nil
 }
