@@ -2,7 +2,6 @@ package person_test
 
 import (
 	"math"
-	"syscall"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
@@ -132,24 +131,4 @@ func TestPicturesWithoutFaces(t *testing.T) {
 			}
 		}
 	}
-}
-
-func BenchmarkMask(b *testing.B) {
-	finder, err := person.NewFinder(landscape)
-	if err != nil {
-		b.Fatal(err)
-	}
-	used := func() float64 {
-		var usage syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-			b.Fatal(err)
-		}
-		return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e6
-	}
-	picture, mask := drawn(landscape.Height), make([]uint8, landscape.Width*landscape.Height)
-	before := used()
-	for b.Loop() {
-		finder.Mask(picture, mask)
-	}
-	b.ReportMetric((used()-before)/float64(b.N), "cpu-ms/op")
 }

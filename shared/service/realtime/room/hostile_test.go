@@ -444,6 +444,25 @@ func TestDataChannelBytesAreLimited(t *testing.T) {
 	}
 }
 
+func TestClientThatDoesNotConnectSendsFewOffers(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	p, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one"}, livekit.Version1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
+	allowed := 0
+	for range 20 {
+		if p.mayDescribe() {
+			allowed++
+		}
+	}
+	if allowed != maxEarlyDescriptions {
+		t.Errorf("%d descriptions are allowed", allowed)
+	}
+}
+
 // The library keeps a transceiver for each section that a client has ever named.
 func TestNewSectionsAreLimited(t *testing.T) {
 	w := newWorld(t, nil)

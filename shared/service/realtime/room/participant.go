@@ -31,8 +31,9 @@ type participant struct {
 	publishes     bool
 	version       livekit.Version
 	offers        *rate.Limiter
-	// connected is true once media could flow.
+	// connected is true once media could flow. Until then, the library keeps each description.
 	connected atomic.Bool
+	early     atomic.Int32
 
 	talking sync.Mutex
 
@@ -50,6 +51,15 @@ type participant struct {
 	offered uint32
 	tracks  int
 	left    bool
+}
+
+// maxEarlyDescriptions limits a client's descriptions before it is connected. Clients send one or two.
+const maxEarlyDescriptions = 5
+
+// mayDescribe reports whether the client may send another description.
+func (p *participant) mayDescribe() bool {
+	early := !p.connected.Load() && p.early.Add(1) > maxEarlyDescriptions
+	return !early && p.offers.Allow()
 }
 
 // newParticipant returns a participant that has not entered the room yet.

@@ -127,7 +127,7 @@ func (p *participant) handle(message *livekit.SignalRequest) {
 }
 
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
-	if !p.offers.Allow() {
+	if !p.mayDescribe() {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
@@ -161,7 +161,7 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 }
 
 func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
-	if p.version != livekit.Version0 || !p.offers.Allow() {
+	if p.version != livekit.Version0 || !p.mayDescribe() {
 		return
 	}
 	text, _, err := readOffer(answer.Sdp)
