@@ -53,7 +53,7 @@ type Model struct {
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is the price per second, in millionths of the currency. It is 0 if there is no price.
+	// SessionPrice is the price per second, in millionths of the currency. It is 0 for a model without a price.
 	SessionPrice int64
 	Workflow     *Workflow
 }
@@ -129,7 +129,7 @@ type Plan struct {
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". If there is no input,
+// Plan returns the plan for a resolution and an orientation, which may be "". Without an input,
 // input and rate are zero.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
