@@ -31,6 +31,7 @@ var (
 	endedByLoss       = &ending{"session_lost", websocket.StatusInternalError, "The session was lost. Connect again."}
 	endedByDuration   = &ending{"max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached."}
 	endedByIdleness   = &ending{"idle", websocket.StatusNormalClosure, "The session was idle."}
+	endedByStall      = &ending{"idle", websocket.StatusNormalClosure, "A message did not arrive in time."}
 	endedByRevocation = &ending{"key_revoked", invalidKey.code, invalidKey.reason}
 	endedByBudget     = &ending{"insufficient_quota", overBudget.code, overBudget.reason}
 	endedByFlood      = &ending{"too_many_messages", websocket.StatusPolicyViolation, "Too many messages"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/await"
 )
@@ -55,6 +56,47 @@ func TestMisbehaviorEndsSession(t *testing.T) {
 		c.ends("", websocket.StatusPolicyViolation, "Too many messages")
 	})
 	w.active("studio", 0)
+}
+
+// A message that does not finish ends its connection. Until then, it leaves memory for other accounts.
+func TestStalledMessageEndsConnection(t *testing.T) {
+	t.Parallel()
+	const most = 4 << 20
+	w := newWorld(t, setup{limit: 1, queue: 1, textMemory: most, times: realtime.Times{
+		Ping: time.Hour, Message: 3 * time.Second,
+	}})
+	// stall starts a message, and waits until its bytes have arrived.
+	var reading sync.WaitGroup
+	stall := func(c *client, bytes int, read func()) {
+		reading.Go(read)
+		writer, err := c.conn.Writer(t.Context(), websocket.MessageText)
+		if err == nil {
+			_, err = writer.Write(make([]byte, bytes))
+		}
+		if err == nil {
+			err = c.conn.Ping(t.Context())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	long := `","padding":"` + strings.Repeat("x", 2*64<<10) + `"}`
+	other, _, waiting := w.open("gen-2.5", rival), w.open("gen-2.5", studio), w.queues(studio)
+	waiting.say(`{"type":"prompt","prompt":"red` + strings.Repeat(" ", 1<<20) + long)
+	for m := waiting.next(); m.Error != "The session has not started. Wait for session_started."; m = waiting.next() {
+		if m.Type != "queue_position" {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	const late = "A message did not arrive in time."
+	for _, account := range []string{"a", "b", "c"} {
+		c := w.open("gen-2.5", w.newKey("ck_key_of_"+account, func(k *credential.Key) { k.Account = account }))
+		stall(c, most-1000, func() { c.ends("idle", websocket.StatusNormalClosure, late) })
+	}
+	other.say(`{"type":"prompt","prompt":"red` + long)
+	other.ack("prompt_ack", "")
+	stall(waiting, 10, func() { waiting.rejected(websocket.StatusNormalClosure, late) })
+	reading.Wait()
 }
 
 func TestHostileClientsLeaveNothingBehind(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -15,11 +16,16 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxKept limits the messages that are kept for a waiting client. Clients usually send fewer.
-const maxKept = 16
+// maxKept limits the messages that are kept for a waiting client, and maxKeptBytes limits their total size. Clients
+// usually send fewer. A client may wait for hours.
+const (
+	maxKept      = 16
+	maxKeptBytes = maxKept * smallText
+)
 
 var (
 	tooManyMessages = rejected(endedByFlood.code, endedByFlood.close)
+	messageStalled  = rejected(endedByStall.code, endedByStall.close)
 	messageTooLarge = rejected(endedBySize.code, endedBySize.close)
 	// errLeft means that the client has left and cannot receive a rejection.
 	errLeft = errors.New("the client has left")
@@ -45,6 +51,7 @@ type lobby struct {
 	first     chan bool
 	listening sync.WaitGroup
 	kept      []received
+	keptBytes int
 }
 
 func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admission) *lobby {
@@ -117,9 +124,12 @@ func (l *lobby) keep(message received) bool {
 		l.say(errorMessage{"error", "The server is busy. Try again."})
 	case message.err != nil:
 		l.kept = append(l.kept, message)
-		if errors.Is(message.err, websocket.ErrMessageTooBig) {
+		switch {
+		case errors.Is(message.err, websocket.ErrMessageTooBig):
 			l.stop(messageTooLarge)
-		} else {
+		case errors.Is(message.err, os.ErrDeadlineExceeded):
+			l.stop(messageStalled)
+		default:
 			l.stop(errLeft)
 		}
 		return false
@@ -128,11 +138,12 @@ func (l *lobby) keep(message received) bool {
 		message.release()
 		l.stop(tooManyMessages)
 		return false
-	case len(l.kept) >= maxKept:
+	case len(l.kept) >= maxKept || l.keptBytes+len(message.content) > maxKeptBytes:
 		message.release()
 		l.say(errorMessage{"error", "The session has not started. Wait for session_started."})
 	default:
 		l.kept = append(l.kept, message)
+		l.keptBytes += len(message.content)
 	}
 	return true
 }

@@ -81,7 +81,8 @@ type Config struct {
 	// Edits limits the frames that are edited at the same time. 0 means the number of processors minus one.
 	Edits int
 	// TextMemory limits an account's unhandled text messages above 64 KiB, in bytes. 0 means enough
-	// for three messages of the maximum size. All accounts together may use three times as much.
+	// for three messages of the maximum size. All accounts together may use three times as much. A quarter of that
+	// is reserved for accounts that use little.
 	TextMemory int64
 	// Times contains a connection's time limits. Zero fields are taken from DefaultTimes.
 	Times Times
@@ -96,6 +97,8 @@ type Times struct {
 	// Idle is the maximum time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
+	// Message limits how long a client's message may take to arrive.
+	Message time.Duration
 	// Close limits how long a client may take to read the last message, and then again to answer the close frame.
 	// Twice Close must be less than the time from session.FenceAfter to session.TakeAfter.
 	Close time.Duration
@@ -114,7 +117,7 @@ type Times struct {
 func DefaultTimes() Times {
 	return Times{
 		Ping: 20 * time.Second, Pong: 10 * time.Second, Idle: 2 * time.Minute, Write: 15 * time.Second,
-		Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute,
+		Message: 30 * time.Second, Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute,
 		Image: 10 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second, Join: 2 * time.Second,
 	}
 }
@@ -123,7 +126,7 @@ func (t Times) withDefaults() Times {
 	d := DefaultTimes()
 	for _, limit := range []struct{ set, standard *time.Duration }{
 		{&t.Ping, &d.Ping}, {&t.Pong, &d.Pong}, {&t.Idle, &d.Idle}, {&t.Write, &d.Write}, {&t.Close, &d.Close},
-		{&t.Revocation, &d.Revocation}, {&t.Usage, &d.Usage},
+		{&t.Revocation, &d.Revocation}, {&t.Usage, &d.Usage}, {&t.Message, &d.Message},
 		{&t.Image, &d.Image}, {&t.Decode, &d.Decode}, {&t.Drain, &d.Drain}, {&t.Join, &d.Join},
 	} {
 		if *limit.set == 0 {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
@@ -34,6 +36,9 @@ func (c *connection) receive() {
 			continue
 		case errors.Is(got.err, websocket.ErrMessageTooBig):
 			c.end(endedBySize)
+			return
+		case errors.Is(got.err, os.ErrDeadlineExceeded):
+			c.end(endedByStall)
 			return
 		case got.err != nil:
 			c.end(endedByClient)
@@ -67,7 +72,8 @@ type received struct {
 	kind    websocket.MessageType
 	content []byte
 	release func()
-	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, or a connection error.
+	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, os.ErrDeadlineExceeded
+	// after a message that did not arrive in time, or a connection error.
 	err error
 }
 
@@ -89,6 +95,9 @@ func (i *inbox) next(heard func()) received {
 	if heard != nil {
 		heard()
 	}
+	// These calls fail only if the connection is closed. Then the read fails too.
+	_ = i.socket.network.SetReadDeadline(time.Now().Add(i.socket.times.Message))
+	defer func() { _ = i.socket.network.SetReadDeadline(time.Time{}) }()
 	if kind == websocket.MessageText {
 		text := &textReader{texts: i.texts, account: i.account, source: reader}
 		content, err := io.ReadAll(text) // the socket limits the size

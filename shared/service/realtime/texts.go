@@ -14,7 +14,12 @@ const smallText = 64 << 10
 // defaultTextMemory is the default limit on the total size of an account's larger unhandled messages, in bytes.
 const defaultTextMemory = 3 * maxText
 
-const accountsOfTexts = 3
+// All accounts together may use accountsOfTexts times an account's limit. A quarter of that is reserved for accounts
+// that use at most 1/shareOfTexts of it.
+const (
+	accountsOfTexts = 3
+	shareOfTexts    = 32
+)
 
 // returnedPeak is the peak memory use, in bytes, above which memory is returned to the system once
 // all texts are released.
@@ -41,7 +46,12 @@ func newTexts(perAccount int64) *texts {
 func (t *texts) take(account string, bytes int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held+bytes > accountsOfTexts*t.perAccount || t.accounts[account]+bytes > t.perAccount {
+	total, sum := accountsOfTexts*t.perAccount, t.accounts[account]+bytes
+	limit := total
+	if sum > total/shareOfTexts {
+		limit -= total / 4
+	}
+	if t.held+bytes > limit || sum > t.perAccount {
 		return false
 	}
 	t.held += bytes

@@ -139,6 +139,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	// On a busy machine, starting a decoder and sending may take long.
 	s.times.Image, s.times.Decode, s.times.Write = await.Max, await.Max, cmp.Or(s.times.Write, await.Max)
+	s.times.Message = cmp.Or(s.times.Message, await.Max)
 	if s.times.Ping == 0 {
 		// The tests' clients answer pings only while they read.
 		s.times.Ping = time.Hour
