@@ -116,7 +116,6 @@ func TestHostileFilesDoNotStopVerification(t *testing.T) {
 	}
 }
 
-// If the library is missing, the function responds with an error and logs it once.
 func TestMissingLibraryIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port must be a port number."
 of=$home/$stage
 context=${CONTEXT:-}
 
-# chosen NAME prints the value of a context key that no part of the stack reads here.
+# chosen NAME prints the value of a context key, for the worker, which is not part of the local stack.
 chosen() {
 	value=
 	for word in $context; do

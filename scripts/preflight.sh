@@ -30,7 +30,7 @@ bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 release | release-check) needs="git go certificates python npm" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
-# The functions are packed with a library from a Python package.
+# Packaging the functions needs a library from a Python package.
 bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
 deploy)
 	# The workers' image is built, unless workers are off or an image is given.

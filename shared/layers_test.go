@@ -27,7 +27,6 @@ type listed struct {
 	Imports    []string
 }
 
-// A package imports only from its own layer and from lower ones.
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	for _, p := range list(t) {
 		from := layerOf(p.ImportPath)

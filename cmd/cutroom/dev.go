@@ -38,9 +38,9 @@ type devCommand struct {
 	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default 2 percent of the disk or 1GiB, whichever is more, but at most 10 percent (${env})."`
 	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Number of video edits, and of image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
 	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, separated by commas; * allows any (${env})."`
-	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
+	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, an OpenAI-compatible server for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
-	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface, or for a proxy in front of ComfyUI (${env})."`
+	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for OpenAI-compatible servers, or for a proxy in front of ComfyUI (${env})."`
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
 	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 

@@ -162,7 +162,7 @@ func checkAWS(ctx context.Context, _ examination) []finding {
 	defer cancel()
 	settings, err := deployer(ctx)
 	if err != nil {
-		return []finding{{"aws", warning, err.Error(), "Only deployments to AWS and their keys need this."}}
+		return []finding{{"aws", warning, err.Error(), "You need this only to deploy to AWS, and to manage keys and backups there."}}
 	}
 	return []finding{{Check: "aws", State: fine, Detail: "credentials were found, and the region is " + settings.Region}}
 }

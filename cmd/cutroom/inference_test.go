@@ -49,7 +49,7 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 	return requests, tokens
 }
 
-// GET /v1/usage had returned the usage before the kill. Accounts see only their own usage.
+// Usage that GET /v1/usage returned before the kill is still returned after it. Accounts see only their own usage.
 func TestUsageSurvivesKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

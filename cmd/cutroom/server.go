@@ -29,7 +29,7 @@ const (
 	progressEvery = 200 * time.Millisecond // writes are cheap here
 	previewEvery  = 2 * time.Second
 	checkEvery    = time.Second      // checks whether a running job was cancelled
-	shutdownTime  = 10 * time.Second // how long running requests may take
+	shutdownTime  = 10 * time.Second // how long running requests may take to finish
 	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It is more
 	// than the database and its write-ahead log need for any delete.
 	reserved = 8 << 20

@@ -78,7 +78,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
 		{"an unknown log level", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
 		{"an unknown live engine", "CUTROOM_LIVE_ENGINE=magic", []string{"magic", "preview"}},
-		{"live video with an OpenAI interface", "CUTROOM_LIVE_ENGINE=openai:http://127.0.0.1:1", []string{"live"}},
+		{"live video with an OpenAI-compatible server", "CUTROOM_LIVE_ENGINE=openai:http://127.0.0.1:1", []string{"live"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",

@@ -470,7 +470,7 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 }
 
 // This makes a version's fixture: it starts a server with that version's program, uses it, and kills it.
-func TestRecordFixtureOfVersion(t *testing.T) {
+func TestWriteFixtureOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("-keep-version names no version")
 	}

@@ -28,7 +28,6 @@ func TestLiveVideoWorksWithLiveKitClients(t *testing.T) {
 	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
 }
 
-// A server without WebRTC reports that live video is unavailable.
 func TestDisabledLiveVideoIsReported(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

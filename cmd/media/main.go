@@ -35,7 +35,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long running requests may take after a stop signal: long enough for a large upload.
+// shutdownTime is how long running requests may take to finish after a stop signal: long enough for a large upload.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"

@@ -40,7 +40,7 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// shutdownTime is how long running requests may take after the sessions have ended.
+// shutdownTime is how long running requests may take to finish after the sessions have ended.
 const shutdownTime = 5 * time.Second
 
 const defaultAddress = ":8080"

@@ -15,7 +15,7 @@ import (
 
 const (
 	defaultAddress   = ":8080"
-	shutdownTime     = 5 * time.Second // how long running requests may take
+	shutdownTime     = 5 * time.Second // how long running requests may take to finish
 	engineCheckEvery = 15 * time.Second
 	// engineGone is how long an engine may reject runs before the worker is unhealthy. A crashed engine needs
 	// less time to restart and load its weights. Meanwhile the worker leaves jobs to other workers.

@@ -412,7 +412,6 @@ func testBroken(t *testing.T, d deployment) {
 	}
 }
 
-// Every runbook section that a failed check refers to exists.
 func TestRunbookHasEveryCheckSection(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbook.md"))
 	if err != nil {

@@ -116,7 +116,7 @@ func (v *visit) whileCold(ctx context.Context) error {
 		return err
 	}
 	if retryAfter(got) == 0 {
-		return fmt.Errorf("an image edit with Retry-After: %w", got.unexpected(http.StatusServiceUnavailable))
+		return fmt.Errorf("an image edit without workers must be rejected with Retry-After: %w", got.unexpected(http.StatusServiceUnavailable))
 	}
 	id, err := v.submit(ctx, v.own, "")
 	if err != nil {
@@ -178,7 +178,7 @@ func checkImage(ctx context.Context, v *visit) (string, error) {
 			continue
 		}
 		if got.status != http.StatusOK || !bytes.HasPrefix(got.body, []byte("\x89PNG")) {
-			return "", fmt.Errorf("an image edit that returns a PNG: %w", got.unexpected(http.StatusOK))
+			return "", fmt.Errorf("an image edit must return a PNG: %w", got.unexpected(http.StatusOK))
 		}
 		return fmt.Sprintf("edited after %s", round(time.Since(began))), nil
 	}

@@ -261,7 +261,7 @@ func (k kept) wantMore(t *testing.T) {
 	}
 }
 
-func TestRecordItemsOfVersion(t *testing.T) {
+func TestWriteItemsOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")
 	}

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// One account can read any number of long lists without delaying others.
 func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	db := open(t)
 	store := db.Usage()

@@ -135,7 +135,7 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 	}
 }
 
-func TestRecordExecutionOfVersion(t *testing.T) {
+func TestWriteExecutionOfVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is given with -keep-version")
 	}

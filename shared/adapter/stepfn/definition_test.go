@@ -29,7 +29,6 @@ type write struct {
 	ExpressionAttributeValues map[string]map[string]any
 }
 
-// The state machine and the store write with the same conditions and values.
 func TestStateMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {

@@ -35,7 +35,7 @@ type Choice struct {
 }
 
 // Parse parses CUTROOM_ENGINE. The value is "preview" or "", comma-separated URLs of engine servers, "openai:"
-// with the URL of a server that has the OpenAI interface and optionally a second URL for images, or "comfyui:"
+// with the URL of an OpenAI-compatible server and optionally a second URL for images, or "comfyui:"
 // with comma-separated URLs of ComfyUI servers. Parse does not check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {

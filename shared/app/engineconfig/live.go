@@ -24,9 +24,9 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 	choice := Parse(cmp.Or(live, setting))
 	switch {
 	case choice.OpenAI && live != "":
-		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: servers with the OpenAI interface cannot edit live")
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: OpenAI-compatible servers do not support live editing")
 	case choice.ComfyUI && live != "":
-		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: ComfyUI servers cannot edit live")
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: ComfyUI servers do not support live editing")
 	case choice.BuiltIn(), choice.OpenAI, choice.ComfyUI:
 		return preview, nil
 	}

@@ -158,7 +158,6 @@ func TestAccountsWithoutBudgetsCostOnlyLookups(t *testing.T) {
 	})
 }
 
-// Many processes use up a budget until less than one call is left, and never exceed it.
 func TestProcessesUseUpABudgetTogether(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit, most, used, callers = 100_000, 70, 33, 20

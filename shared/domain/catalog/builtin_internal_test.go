@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "regenerate the built-in catalog")
 
-func TestBuiltinIsTheCatalog(t *testing.T) {
+func TestBuiltinMatchesCatalogFile(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -111,7 +111,6 @@ func TestKeysAreStoredOnlyAsHashes(t *testing.T) {
 	}
 }
 
-// The tiers file that operators copy matches the built-in limits.
 func TestTiersFileMatchesBuiltInTiers(t *testing.T) {
 	source, err := os.ReadFile("tiers.yaml")
 	if err != nil {

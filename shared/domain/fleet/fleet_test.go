@@ -189,7 +189,7 @@ func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 	}
 }
 
-func TestWakeRaisesNumber(t *testing.T) {
+func TestWakeRaisesWorkerCount(t *testing.T) {
 	t.Run("from zero workers", func(t *testing.T) {
 		now, p := start, &backend{}
 		woken, err := newFleet(p, &now).Wake(t.Context())

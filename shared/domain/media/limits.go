@@ -46,7 +46,7 @@ func CheckRate(info Info) error {
 	case rate <= MaxFrameRate && pixels <= MaxPixelRate && all <= MaxPixels:
 		return nil
 	case all > MaxPixels:
-		return fault.New(fault.Invalid, "The frames of the video have %.0f gigapixels in total. The limit is %d. "+
+		return fault.New(fault.Invalid, "The video's frames total %.0f gigapixels; the limit is %d. "+
 			"Send a shorter or smaller video, or one with fewer frames.", math.Ceil(all/1e9), MaxPixels/1_000_000_000)
 	}
 	return fault.New(fault.Invalid, "The video has %.0f frames of %dx%d pixels per second, which is %.0f megapixels per second. "+

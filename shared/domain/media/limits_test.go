@@ -98,7 +98,7 @@ func TestPhoneVideosPass(t *testing.T) {
 		}
 	}
 	err := media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 60, Duration: 5 * time.Minute}, limits)
-	checkFault(t, err, "The frames of the video have 302 gigapixels in total. The limit is 150. "+
+	checkFault(t, err, "The video's frames total 302 gigapixels; the limit is 150. "+
 		"Send a shorter or smaller video, or one with fewer frames.")
 	err = media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 1000, Duration: time.Second}, limits)
 	checkFault(t, err, "The video has 1000 frames of 4096x4096 pixels per second, which is 16778 megapixels per second. "+

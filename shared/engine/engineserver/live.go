@@ -28,7 +28,7 @@ const (
 	maxCatalogue = 1 << 20
 )
 
-var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
+var ErrNotLive = errors.New("engineserver: no engine server supports live editing with this model")
 
 // Live edits live frames with engine servers (package livewire). Each session goes to the least
 // loaded server that has the model and free capacity. It is safe for concurrent use.

@@ -82,7 +82,7 @@ func (t *Tools) checkAnimation(a *animation) error {
 		return err
 	}
 	if pixels := a.size.Width * a.size.Height * a.length(); pixels > maxAnimated {
-		return engine.InvalidInput(nil, "The frames of the animation have %.1f gigapixels in total. The limit is %d. Send a video.",
+		return engine.InvalidInput(nil, "The animation's frames total %.1f gigapixels; the limit is %d. Send a video instead.",
 			float64(pixels)/1e9, maxAnimated/1_000_000_000)
 	}
 	return nil

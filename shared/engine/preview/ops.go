@@ -47,10 +47,10 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// From this radius, in pixels, smoothing runs at half size.
+// At this radius, in pixels, and above, smoothing runs at half size.
 const halvedFrom = 2.5
 
-// From this radius, in pixels, flattening runs at a third of the size.
+// At this radius, in pixels, and above, flattening runs at a third of the size.
 const thirdFrom = 4
 
 // softens reports whether the first operation, apart from warps and color changes, leaves no fine detail.

@@ -255,8 +255,8 @@ func (e *edit) effort() []string {
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
-// broadcast returns the filter from RGB to luma and chroma. zscale takes two fifths of scale's
-// time, but does not support half-pixel chroma and spreads each pixel's chroma farther.
+// broadcast returns the filter that converts RGB to limited-range YUV. zscale takes 40% of scale's time, but does
+// not support half-pixel chroma and blurs chroma more.
 func (e *edit) broadcast() string {
 	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"

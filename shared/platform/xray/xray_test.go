@@ -13,7 +13,6 @@ import (
 
 const segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=1:a87bd80c:0"
 
-// A function forwards the trace header that AWS sent it.
 func TestTraceHeaderIsForwarded(t *testing.T) {
 	const want = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 	if got := xray.Header(xray.WithParent(context.Background(), segment)); got != want {

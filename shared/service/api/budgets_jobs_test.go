@@ -66,7 +66,6 @@ func TestJobsUseBudgets(t *testing.T) {
 	w.accepted(w.post("gen-image-2", rival, upload("data", picture(t)), text("prompt", "x")))
 }
 
-// If a clip's header does not give its length, the maximum length is reserved.
 func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock()

@@ -69,7 +69,7 @@ func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, erro
 			return report, err
 		}
 	}
-	// An authority that this service created signs only one certificate.
+	// This service's authorities sign one certificate each, so a chain to r.Own proves that it signed the file.
 	report.State, report.Own = origin.Valid, true
 	return report, nil
 }

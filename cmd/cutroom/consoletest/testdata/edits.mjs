@@ -380,7 +380,7 @@ export async function honest(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();
   await page.getByRole("note").filter({ hasText: "add a hat" }).waitFor();
-  await page.getByRole("list", { name: "Followed parts of the prompt" }).getByText("watercolor").waitFor();
+  await page.getByRole("list", { name: "Parts of the prompt that were followed" }).getByText("watercolor").waitFor();
   await page.getByText("preview engine").first().waitFor();
   await person.accessible("a notice");
   await person.shot("notice");

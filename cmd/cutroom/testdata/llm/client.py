@@ -83,7 +83,7 @@ def messages_tools(model):
         answer = stream.get_final_message()
     call, *others = [block for block in answer.content if block.type == "tool_use"]
     assert call.input == {"city": "Rom"}, answer
-    # On its own Messages route the server ignores the request for only one tool call.
+    # The server's own Messages route ignores disable_parallel_tool_use.
     assert model == "local" or not others and answer.stop_reason == "tool_use", answer
     several = claude.messages.create(messages=turns, tool_choice={"type": "any"}, **asked)
     calls = [block for block in several.content if block.type == "tool_use"]

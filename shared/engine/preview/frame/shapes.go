@@ -47,7 +47,7 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 // has half the width and height.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
-// From this radius, in pixels, smoothing leaves no detail that needs full resolution.
+// At this radius, in pixels, and above, smoothing leaves no detail that needs full resolution.
 const halvedFrom = 2
 
 // halves reports whether the first operation, apart from warps and fringes, leaves no fine detail.

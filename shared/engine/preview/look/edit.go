@@ -35,7 +35,7 @@ const (
 	Shape
 	// Late filters work on frames of the result's size, after the look.
 	Late
-	// Sound filters work on the sound track.
+	// Sound filters work on the audio track.
 	Sound
 )
 

@@ -207,7 +207,6 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 	}
 }
 
-// Plain words have their plain meaning and no other effect.
 func TestPlainWordsKeepTheirMeaning(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"black and white": "grayscale", "b&w": "grayscale", "schwarz-weiß": "grayscale", "黑白": "grayscale",

@@ -11,7 +11,7 @@ const (
 	// The longer side of pictures for the networks. Sides must be multiples of step.
 	longer = 256
 	step   = 16
-	// From this ratio of width to height, the network for landscapes is better.
+	// At this ratio of width to height and above, the network for landscapes is better.
 	wide = 1.6
 )
 

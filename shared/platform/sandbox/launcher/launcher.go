@@ -58,8 +58,8 @@ type Ability struct {
 	Seccomp, User bool
 }
 
-// Any program started under the launcher's name becomes the launcher, even a test. The launcher
-// runs in init, before other packages are initialized, which would cost time on every run.
+// Any program started under the launcher's name becomes the launcher, even a test. The launcher runs in init, before
+// other packages are initialized, because initializing them would slow down every run.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return

@@ -62,7 +62,7 @@ const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(second
 
 export const together = ([lead, ...followers]) => player(lead, ...followers);
 
-// player returns the bar that plays a video, and others in sync with it.
+// player returns the playback bar of lead, which also keeps the given videos in sync with it.
 function player(lead, ...given) {
   const followers = given.filter(Boolean);
   const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());

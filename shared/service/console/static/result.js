@@ -136,7 +136,7 @@ export function notes(run) {
   return make("div", { class: "made" },
     run.unchanged && make("p", { class: "unchanged" }, icon("alert"), make("strong", {}, "Unchanged")),
     make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
-    followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Followed parts of the prompt" }, followed),
+    followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Parts of the prompt that were followed" }, followed),
     job.notice && make("p", { class: "remark", role: "note" }, icon("info"), make("span", {}, job.notice)),
     credentialsOf(job),
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));

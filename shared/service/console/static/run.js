@@ -218,7 +218,7 @@ export class Run {
   }
 }
 
-// The record contains some of the fields.
+// A job's record contains only some of the fields.
 export function fieldsOf(job) {
   const fields = [];
   for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);

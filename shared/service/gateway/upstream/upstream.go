@@ -136,8 +136,8 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// Yielding calls leave 1/leftFree of the slots free. If there are at least leftFree slots, a single
-// account's other calls cannot take the last slot.
+// Yielding calls leave 1/leftFree of the slots free. If there are at least leftFree slots, the last one is reserved
+// for accounts with no running call.
 const leftFree = 4
 
 // take starts a call. ok is false if it may not start now.

@@ -19,8 +19,8 @@ const (
 	paceMost = 1 << 20
 )
 
-// pacer sends a peer's video packets at the network's rate. The library's pacer finds streams by
-// SSRC and drops retransmissions.
+// pacer sends a peer's video packets at paceFactor times the estimated bandwidth. The library's pacer finds
+// streams by SSRC and drops retransmissions.
 type pacer struct {
 	mu sync.Mutex
 	// writer can send packets of any stream.

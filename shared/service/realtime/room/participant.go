@@ -120,7 +120,7 @@ func drop(track *webrtc.TrackRemote) {
 	}
 }
 
-// bitrate returns the network's bitrate. active reports whether the participant is connected.
+// bitrate returns the estimated bandwidth available for video. active reports whether the participant is connected.
 func (p *participant) bitrate() (bitrate int, active bool) {
 	return p.other.bandwidth.bitrate(), p.other.ConnectionState() == webrtc.PeerConnectionStateConnected
 }
