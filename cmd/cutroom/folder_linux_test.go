@@ -118,7 +118,6 @@ func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// The device is not opened.
 func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, kind := range entries {

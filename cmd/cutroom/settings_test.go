@@ -193,7 +193,6 @@ func TestMissingFFmpegIsNamed(t *testing.T) {
 		"install")
 }
 
-// The first server is not affected.
 func TestSecondServerIsRejected(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The job shows the expanded prompt.
 func TestChatModelExpandsPrompts(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

@@ -193,7 +193,6 @@ func TestExecutionTimesOut(t *testing.T) {
 	}
 }
 
-// Foreign messages do not delay jobs.
 func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

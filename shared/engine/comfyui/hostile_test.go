@@ -295,7 +295,6 @@ func sends(frames []frame, after func()) http.HandlerFunc {
 	}
 }
 
-// The run loses only its progress messages.
 func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	for name, frames := range map[string][]frame{
 		"it closes immediately": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},

@@ -69,19 +69,9 @@ var properties = map[string]map[string]func(e edited) bool{
 		"loud":        func(e edited) bool { return e.after.color > 1.3*e.before.color },
 		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.5 },
 	},
-	"mosaic": {
-		"joints":      func(e edited) bool { return e.after.grain > 6*e.before.grain },
-		"rich":        func(e edited) bool { return e.after.color > 1.3*e.before.color },
-		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
-	},
 	"stained glass": {
 		"lead":  func(e edited) bool { return e.after.black < 10 && e.after.grain > 10*e.before.grain },
 		"glass": func(e edited) bool { return e.after.color > 1.2*e.before.color && e.after.white > 190 },
-	},
-	"woodblock": {
-		"paper margin":    func(e edited) bool { return e.after.borders > e.before.borders+60 },
-		"muted":           func(e edited) bool { return e.after.color < e.before.color },
-		"relief of paper": func(e edited) bool { return e.after.grain > 3*e.before.grain },
 	},
 	"blueprint": {
 		"all blue":    func(e edited) bool { return hues(e.first, 25, 260) > 0.95 && e.after.warmth < -70 },

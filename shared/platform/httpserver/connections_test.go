@@ -44,7 +44,6 @@ func asks(t *testing.T, conn net.Conn) bool {
 	return err == nil && answer.StatusCode == http.StatusOK
 }
 
-// The replaced connection has the same address as the new one.
 func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	other := dialFrom(t, "127.0.0.2", address)

@@ -115,7 +115,6 @@ func TestHungHelperIsReplaced(t *testing.T) {
 	s.key(t)
 }
 
-// Close also kills the helper.
 func TestCloseEndsRunningCalls(t *testing.T) {
 	s := newStream(t)
 	s.key(t)

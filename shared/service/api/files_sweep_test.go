@@ -73,7 +73,6 @@ func TestExpiredFilesAreSwept(t *testing.T) {
 	sweep(append(inputs, "files/last", aside)...)
 }
 
-// A file may also expire during its upload.
 func TestFileDeletedDuringUploadLeavesNoBytes(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := string(frames(600 << 10))

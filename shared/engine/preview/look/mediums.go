@@ -29,18 +29,13 @@ func mediums() []entry {
 		{
 			"pixel art",
 			[]string{
-				"pixel art", "pixel", "pixelated", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade",
+				"pixel art", "pixel", "pixelated", "mosaic", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade",
 				"minecraft", "voxel",
 			},
 			nil, true, pixelArt,
 		},
 		{"toy bricks", []string{"lego", "legos", "brick", "toy brick", "building block"}, nil, true, toyBricks},
-		{"mosaic", []string{"mosaic", "byzantine"}, []string{"tile"}, true, mosaic},
 		{"stained glass", []string{"stained glass", "cathedral window", "tiffany"}, nil, true, stainedGlass},
-		{
-			"woodblock", []string{"ukiyo e", "ukiyoe", "woodblock", "woodcut", "hokusai", "japanese print", "linocut"}, nil,
-			true, woodblock,
-		},
 		{
 			"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil,
 			true, blueprint,
@@ -182,17 +177,6 @@ func toyBricks() []Op {
 	}
 }
 
-func mosaic() []Op {
-	const block = 1.0 / 56
-	return []Op{
-		Clarity{0.05, 0.6},
-		Pixelate{block},
-		grade(saturate(1.35), contrast(1.15, 0.5), levels(7, 0.4), warm(0.012)),
-		add(tiles(0.24, block)),
-		Bloom{0.02, 0.8, 0.4},
-	}
-}
-
 func stainedGlass() []Op {
 	panes := &cells{perUnit: 22, purpose: 1}
 	return []Op{
@@ -203,24 +187,6 @@ func stainedGlass() []Op {
 		Bloom{0.03, 0.6, 0.7},
 		multiply(panes.leading(0.16)),
 		multiply(vignette(0.35, 0.5)),
-	}
-}
-
-func woodblock() []Op {
-	var colors []oklab.Color
-	for _, v := range []uint32{
-		0x16213d, 0x27457a, 0x4f7fa8, 0x9dbfc4, 0xd8dccb, 0xf1e6c8, 0xe3b87a, 0xc97b4a, 0xa8402f, 0x6b2b2e, 0x5b6b4a,
-		0x3a3340, 0xcf8f8a,
-	} {
-		colors = append(colors, hex(v))
-	}
-	return []Op{
-		Flatten{0.011},
-		Lines{Width: 0.010, From: 0.76, To: 0.93, Ink: [3]float64{0.08, 0.10, 0.2}},
-		grade(light(0.04), contrast(1.1, 0.5), palette(1.15, colors...)),
-		add((&brush{bristle: 0.0026, length: 0.12, swirl: 0.3}).ridges(0.115)),
-		add(paper(0.16)),
-		screen(frame(0.95, 0.02), 0.96, 0.91, 0.80),
 	}
 }
 

@@ -228,7 +228,7 @@ func TestTyposAreRecognized(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
 		"cyberpnuk": "cyberpunk neon", "penicl sketch": "pencil sketch", "vintge film": "vintage film",
-		"anmie": "anime", "impresionist": "impressionist", "moziac": "", "mosiac": "mosaic", "stianed glass": "stained glass",
+		"anmie": "anime", "impresionist": "impressionist", "moziac": "", "mosiac": "pixel art", "stianed glass": "stained glass",
 		"pixl art": "pixel art", "underwatr": "underwater", "акварелъ": "watercolor", "acurela": "watercolor", "snw": "",
 	} {
 		if got := strings.Join(Parse(prompt, 1).Names, ", "); got != want {

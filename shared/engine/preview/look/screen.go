@@ -56,33 +56,6 @@ func bricks(depth, block float64) Texture {
 	}
 }
 
-// tiles draws mosaic stones the size of a Pixelate's blocks, around 1/2, for Add layers.
-func tiles(depth, block float64) Texture {
-	return func(s *Sheet) {
-		side := Pixels(block, int(s.Unit), int(s.Unit))
-		stones := s.field(21)
-		s.rows(func(row int) {
-			for i := range s.Width {
-				x := (float64(i%side)+0.5)/float64(side)*2 - 1
-				y := (float64(row%side)+0.5)/float64(side)*2 - 1
-				v := 0.55 * stones.At(float64(i/side)*1.7+0.5, float64(row/side)*1.7+0.5)
-				edge := max(math.Abs(x), math.Abs(y))
-				if math.Abs(x) > math.Abs(y) {
-					v -= 0.6 * sign(x) * smoothstep(0.6, 0.9, edge)
-				} else {
-					v -= 0.6 * sign(y) * smoothstep(0.6, 0.9, edge)
-				}
-				if edge > 1-2.2/float64(side) {
-					v = -1
-				}
-				s.Values[row*s.Width+i] = float32(clamp(0.5 + depth*v))
-			}
-		})
-	}
-}
-
-func sign(v float64) float64 { return math.Copysign(1, v) }
-
 // scanlines draws the lines of a picture tube, for Multiply layers.
 func scanlines(depth, every float64) Texture {
 	return func(s *Sheet) {

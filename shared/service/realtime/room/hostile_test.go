@@ -444,27 +444,9 @@ func TestDataChannelBytesAreLimited(t *testing.T) {
 	}
 }
 
-func TestClientThatDoesNotConnectSendsFewOffers(t *testing.T) {
-	w := newWorld(t, nil)
-	r, _ := w.mirror()
-	p, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one"}, livekit.Version1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
-	allowed := 0
-	for range 20 {
-		if p.mayDescribe() {
-			allowed++
-		}
-	}
-	if allowed != maxEarlyDescriptions {
-		t.Errorf("%d descriptions are allowed", allowed)
-	}
-}
-
-// The library keeps a transceiver for each section that a client has ever named.
-func TestNewSectionsAreLimited(t *testing.T) {
+// The library keeps a transceiver for each section that a client has ever named, and all descriptions of a client
+// that is not connected.
+func TestDescriptionsAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	p, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one", Publish: true}, livekit.Version1)
@@ -489,6 +471,13 @@ func TestNewSectionsAreLimited(t *testing.T) {
 	}
 	if kept := len(p.own.GetTransceivers()); !refused || kept > maxSections {
 		t.Errorf("%d transceivers are kept, an offer is rejected: %t", kept, refused)
+	}
+	allowed := 0
+	for p.mayDescribe() {
+		allowed++
+	}
+	if allowed != maxEarlyDescriptions {
+		t.Errorf("%d descriptions are allowed before the client is connected", allowed)
 	}
 }
 
