@@ -149,14 +149,6 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-func TestPromptsGiveDifferentPictures(t *testing.T) {
-	prompts := []string{
-		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",
-		"make it brighter", "夜晚",
-	}
-	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
-}
-
 // The engine can follow no part of the prompt, and reports why.
 func TestIgnoredPromptChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {

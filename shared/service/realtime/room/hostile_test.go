@@ -876,7 +876,6 @@ func TestExcessiveStreamsDisconnect(t *testing.T) {
 	}
 }
 
-// Later reports are not dropped.
 func TestExcessiveReportsAreDropped(t *testing.T) {
 	var sent [][]byte
 	for range 50 {
