@@ -17,10 +17,10 @@ func TestNullArgumentsAreAbsent(t *testing.T) {
 		`"clientInfo":{"name":"a","version":"1"},"capabilities":{}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	for arguments, want := range map[string]string{
 		`{"prompt":"x","model":null,"seed":null,"resolution":null}`: "the test has no service",
-		`{"seed":null, "prompt" : "x" }`:                             "the test has no service",
-		`{"prompt":null}`:                                            "prompt",
-		`{"prompt":["null"]}`:                                        "prompt",
-		`null`:                                                       "prompt",
+		`{"seed":null, "prompt" : "x" }`:                            "the test has no service",
+		`{"prompt":null}`:                                           "prompt",
+		`{"prompt":["null"]}`:                                       "prompt",
+		`null`:                                                      "prompt",
 	} {
 		call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"generate","arguments":` + arguments + "}}\n"
 		waits, end := io.Pipe()
