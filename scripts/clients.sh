@@ -18,7 +18,7 @@ if [ -z "$document" ]; then
 fi
 "$python/python" clients/prepare.py "$document" >"$folder/openapi.json"
 
-# The sources are copied, so that the repository gets no generated code.
+# The sources are copied, so that no generated code gets into the repository.
 rm -rf "$folder/python" "$folder/typescript"
 cp -R clients/python clients/typescript "$folder"
 

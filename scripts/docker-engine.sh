@@ -14,7 +14,7 @@ log=$folder/dockerd.log
 # answers reports whether the client's engine responds.
 answers() {
 	command -v docker >/dev/null 2>&1 || return 1
-	# A Mac has no timeout command, which limits a hanging engine.
+	# A Mac has no timeout command, which limits the wait for a hanging engine.
 	bound=
 	if command -v timeout >/dev/null 2>&1; then bound="timeout 20"; fi
 	$bound docker version --format '{{.Server.Version}}' >/dev/null 2>&1
@@ -43,7 +43,7 @@ start() {
 	fi
 	mkdir -p "$folder"
 	if ! ours; then
-		# A separate session: Ctrl-C on a test reaches the test, which stops the engine in order.
+		# A separate session: Ctrl-C reaches only the test, which then stops the engine cleanly.
 		setsid dockerd --pidfile "$pid" --storage-driver overlay2 >"$log" 2>&1 </dev/null &
 	fi
 	tries=0

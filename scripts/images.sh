@@ -4,9 +4,9 @@
 #   worker media realtime   cutroom-worker, …, the container programs of a deploy
 #   engine     cutroom-engine, the server of models on GPUs
 # Their base images have the digests of scripts/base-images.txt.
-#   ARCHITECTURE=arm64 (or amd64) builds for another processor than this machine's
+#   ARCHITECTURE=arm64 (or amd64) builds for a processor other than this machine's
 #   TAG (latest), VERSION and REVISION are written into them
-#   DOCKER_BUILDKIT=1 or =0 chooses the builder, as Docker has it
+#   DOCKER_BUILDKIT=1 or =0 chooses Docker's builder
 set -eu
 cd "$(dirname "$0")/.."
 tag=${TAG:-latest}

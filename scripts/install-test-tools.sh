@@ -12,10 +12,10 @@
 set -eu
 cd "$(dirname "$0")"
 
-# Python must be there before the lines below.
+# Python must be installed before the lines below.
 ./preflight.sh test
 
-# Chromium's headless shell takes half of the browser's processor time. If it is not a
+# Chromium's headless shell takes half the browser's processor time. If it is not a
 # package, or needs a password to install, the tests use the browser.
 if ! command -v chromium-headless-shell >/dev/null 2>&1 && { [ "$(id -u)" -eq 0 ] || sudo -n true; } >/dev/null 2>&1 &&
 	apt-cache madison chromium-headless-shell 2>/dev/null | grep -q .; then

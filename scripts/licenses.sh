@@ -5,7 +5,7 @@
 #   scripts/licenses.sh --check     fails if docs/third-party.tsv is not up to date
 #   scripts/licenses.sh --texts F   puts the texts of the Go modules' licenses into the
 #                                   new folder F, to be shipped with programs
-# Debian's packages bring theirs to images themselves, in /usr/share/doc/*/copyright.
+# Debian's packages bring their own into images, in /usr/share/doc/*/copyright.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}

@@ -47,8 +47,8 @@ quiet() {
 	"$@" >"$log" 2>&1 </dev/null || { tail -n 40 "$log" >&2; return 1; }
 }
 
-# runs FILE WORD reports whether our process still runs. FILE has its number, and WORD is a part of
-# its command, because another process may have the number now.
+# runs FILE WORD reports whether our process still runs. FILE holds its process id, and WORD is part
+# of its command, because another process may have that id by now.
 runs() {
 	[ -s "$1" ] || return 1
 	number=$(cat "$1")

@@ -137,7 +137,7 @@ able_ffmpeg() {
 		ffmpeg -v error -filters 2>/dev/null | grep -q ' zscale '
 }
 
-# has_libvpx reports whether live video finds libvpx, which most builds of FFmpeg bring.
+# has_libvpx reports whether live video finds libvpx, which comes with most builds of FFmpeg.
 has_libvpx() {
 	for file in /lib/*/libvpx.so.[0-9]* /usr/lib/*/libvpx.so.[0-9]* /usr/lib64/libvpx.so.[0-9]* /usr/lib/libvpx.so.[0-9]* \
 		/usr/local/lib/libvpx.so.[0-9]* /opt/homebrew/lib/libvpx.dylib /usr/local/lib/libvpx.dylib; do

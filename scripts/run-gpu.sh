@@ -3,8 +3,8 @@
 # machine, and `cutroom dev` with them. All end together.
 #
 # GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists).
-# ENGINE_PORT is the port of the first engine server (8090), only on this machine; the others have
-# the next ports. Settings of both programs work too: see docs/gpu.md.
+# ENGINE_PORT is the port of the first engine server (8090), only on this machine; the others use
+# the ports after it. Settings of both programs work too: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}
@@ -64,7 +64,7 @@ start() {
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# A set device counts as one GPU; if none is found, the server reports it.
+# A device that is set counts as one GPU; if none is found, the server reports it.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else
@@ -76,7 +76,7 @@ fi
 for address in $(echo "$addresses" | tr , ' '); do
 	until curl -sf -o "$folder/health" "$address/healthz"; do
 		for server in $servers; do
-			kill -0 "$server" 2>/dev/null || exit 1 # it has said why
+			kill -0 "$server" 2>/dev/null || exit 1 # it has reported why
 		done
 		sleep 0.2
 	done

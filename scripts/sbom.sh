@@ -4,8 +4,8 @@
 #                                   the images and for cutroom, and F/engine.cdx.json
 #                                   for the Python packages of the engine server, and
 #                                   F/c2pa.cdx.json for the library that programs load
-#   scripts/sbom.sh F IMAGE…        adds F/<image>.packages.txt, the packages of the
-#                                   distribution in images that Docker has
+#   scripts/sbom.sh F IMAGE…        adds F/<image>.packages.txt, the distribution's
+#                                   packages in each image; Docker must have it
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -30,7 +30,7 @@ fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
-# packages prints the packages of a dpkg folder: one file in a complete Debian, a file for each
+# packages prints the packages of a dpkg folder: one file in a full Debian, one file per
 # package in a reduced image.
 packages() {
 	for status in "$1/status" "$1"/status.d/*; do

@@ -58,7 +58,7 @@ bootstrapped() {
 	mkdir -p "${base%/*}" "$folder/base"
 	# If no mirror is found, debootstrap uses Debian's own.
 	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
-	# shellcheck disable=SC2086 # none is no word
+	# shellcheck disable=SC2086 # empty means no argument
 	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \
 		>"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
 	rm -rf "$folder"/base/var/cache/apt/archives/*.deb
@@ -115,7 +115,7 @@ machine() {
 
 # first runs the README's first installation commands.
 first() {
-	# shellcheck disable=SC2016 # quotes of the page
+	# shellcheck disable=SC2016 # quotes from the page
 	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' docs/install.md | head -n 1
 }
 

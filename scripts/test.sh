@@ -14,7 +14,7 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
-# The server runs its editing programs at a low priority. Next to the compiler they would hardly
+# The server runs its editing programs at a low priority. Alongside the compiler they would hardly
 # run, so everything here runs at that priority.
 if [ "$(nice 2>/dev/null || echo 18)" -lt 18 ]; then
 	exec nice -n 18 "scripts/$(basename "$0")"

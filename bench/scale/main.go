@@ -34,7 +34,7 @@ func main() {
 // run simulates the sizes and writes the results, which depend only on the seed, to out. It writes
 // each size's running time to progress.
 //
-// Errors: an invalid size; after all sizes are written, jobs that were lost, or completed or billed twice.
+// It returns an error if a size is invalid, and after writing all sizes those that exactness returned.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
 	var wrong []error
 	for text := range strings.SplitSeq(sizes, ",") {
@@ -54,7 +54,7 @@ func run(out, progress io.Writer, seed uint64, sizes string) error {
 	return errors.Join(wrong...)
 }
 
-// exactness returns an error if jobs were lost, or completed or billed twice.
+// exactness returns an error if any job was lost, completed twice, or completed without being billed.
 func exactness(r *sim.Result) error {
 	if r.Lost == 0 && r.Doubled == 0 && r.Unbilled == 0 {
 		return nil

@@ -191,13 +191,13 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 			continue
 		}
 		if err := s.blobs.PutBack(ctx, set); err != nil {
-			logger.Warn("cannot put back a blob that has a record again", "blob", set.Name, "error", err)
+			logger.Warn("cannot restore a blob that is in use again", "blob", set.Name, "error", err)
 			continue
 		}
 		back++
 	}
 	if back > 0 {
-		logger.Warn("put back files that have a record again", "blobs", back)
+		logger.Warn("restored files that are in use again", "blobs", back)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ def _graph(frame: Frame, rate: int, fps: int) -> Graph:
     height, width = frame.shape[:2]
     steps = [
         graph.add_buffer(width=width, height=height, format=av.VideoFormat("rgb24"), time_base=Fraction(1, rate)),
-        # It does not support RGB. Full color resolution loses nothing.
+        # minterpolate does not support RGB. Full color resolution loses nothing.
         graph.add("format", "yuv444p"),
         graph.add("minterpolate", f"fps={fps}:{_OPTIONS}"),
         graph.add("format", "rgb24"),

@@ -18,7 +18,7 @@ GREY = 128
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 # Lines are where the picture is darker than its surroundings: the difference of two blurs,
-# by their deviations in pixels of a picture of 480 lines.
+# given by their deviations in pixels if the shorter side is 480.
 _NEAR, _FAR = 0.8, 3.2
 # Differences of luma, 0 to 255, at which a line begins to show and at which it is black.
 _FAINT, _FULL = 1.5, 10.0
@@ -78,7 +78,7 @@ def conditioned(frame: Frame, where: Mask, control: Frame | None) -> Frame:
 
 
 def _blurred(luma: NDArray[np.float32], deviation: float) -> NDArray[np.float32]:
-    """Returns the picture blurred by a Gaussian, its edges continued."""
+    """Returns the picture blurred with a Gaussian, its edges extended."""
     reach = max(1, round(3 * deviation))
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2).astype(np.float32)
     weights /= weights.sum()

@@ -25,7 +25,7 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# Texts of out-of-memory errors outside PyTorch's allocator, which have no class of their own:
+# Out-of-memory messages from outside PyTorch's allocator, which have no class of their own:
 # loading a kernel, and starting cuBLAS.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
@@ -121,7 +121,7 @@ class DiffusersPipeline:
         return nullcontext()
 
     def _cached(self) -> AbstractContextManager[None]:
-        """Gives the step cache the purpose of a pass, if the pipeline does not."""
+        """Names the pass for the step cache, if the pipeline does not."""
         if self._row.cache is None or self._style.caches != "unguided":
             return nullcontext()
         context: AbstractContextManager[None] = self._pipe.transformer.cache_context("cond")

@@ -14,8 +14,8 @@ _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 # The catalog's largest picture, at which a row without a limit works.
 _PIXELS = 1280 * 720
 
-# A transformer's vectors in memory for each token, each of its width: the residual, queries, keys
-# and values, the output of attention, and the four times wider inside of a block.
+# Vectors in memory per token, in widths of the transformer: the residual, queries, keys and
+# values, the attention output, and a block's inner layer, which is four times as wide.
 _VECTORS = 12
 # A step cache's additional vectors for each pass of a step: the output of the first block, its
 # change, and the change of all others.

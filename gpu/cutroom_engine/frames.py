@@ -35,9 +35,9 @@ def shown(picture: Image.Image) -> Image.Image:
 
 
 def working_size(width: int, height: int, multiple: int, pixels: int | None) -> tuple[int, int]:
-    """Returns the size at which a model works for a result of the size.
+    """Returns the size at which a model works for a result of the given size.
 
-    The model supports the size's sides. Its aspect ratio is about the same, and it has at most the
+    The model supports its sides. Its aspect ratio is about the same, and it has at most the
     given number of pixels."""
     scale = 1.0
     if pixels is not None and width * height > pixels:

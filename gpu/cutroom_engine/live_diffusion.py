@@ -41,7 +41,7 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
         given: dict[str, Any] = {}
         dtype = PRECISIONS[row.precision]
         if row.class_name != "StableDiffusionXLImg2ImgPipeline":
-            # The safety checker would black out only single frames here.
+            # The safety checker would only black out individual frames here.
             given |= {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
         if row.vae is not None:
             given["vae"] = diffusers.AutoencoderTiny.from_pretrained(
@@ -216,7 +216,7 @@ class LiveDiffusion:
             tensor.record_stream(self._first)
 
     def _colors(self, picture: wire.Picture, size: tuple[int, int]) -> torch.Tensor:
-        """Returns the picture in red, green and blue from 0 to 1, in a size."""
+        """Returns the picture as red, green and blue from 0 to 1, at the given size."""
         width, height = picture.width, picture.height
         raw = torch.from_numpy(np.frombuffer(picture.planes, dtype=np.uint8).copy()).to(self._device).float()
         luma, _ = wire.planes_of(width, height)
@@ -229,7 +229,7 @@ class LiveDiffusion:
         return _resized(rgb, size).clamp(0, 1).to(self._dtype)
 
     def _planes(self, made: torch.Tensor, size: tuple[int, int], narrow: bool) -> bytes:
-        """Returns a picture in red, green and blue as planes, in a size."""
+        """Returns a picture as planes of red, green and blue, at the given size."""
         rgb = _resized(torch.nan_to_num(made.float()).clamp(0, 1), size)
         r, g, b = rgb[:, :1], rgb[:, 1:2], rgb[:, 2:]
         y = 0.299 * r + 0.587 * g + 0.114 * b

@@ -118,7 +118,7 @@ class MaskRow(_Row):
 class TextRow(_Row):
     """A folder's text encoders and tokenizers, which pipelines share."""
 
-    # With the folders text_encoder and tokenizer, and of FLUX.1 text_encoder_2 and tokenizer_2,
+    # With the folders text_encoder and tokenizer, and for FLUX.1 text_encoder_2 and tokenizer_2,
     # as in the layout of diffusers.
     weights: str
     # Whether the encoders are on the device only while they encode.
@@ -126,7 +126,7 @@ class TextRow(_Row):
 
 
 class ServerRow(_Row):
-    """A server of vLLM-Omni or SGLang with one model, perhaps on several cards."""
+    """A vLLM-Omni or SGLang server with one model, perhaps on several cards."""
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
@@ -162,12 +162,12 @@ class PipelineRow(_Row):
     loras: list[LoraRow] = []
     # LoRAs that requests may choose, by name.
     lora_choices: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")], LoraRow] = {}
-    # A file with the transformer's weights in fewer bits, in a folder or below a prefix of S3.
+    # A file with the transformer's weights in fewer bits, in a folder or below an S3 prefix.
     gguf: GgufFile | None = None
     text: TextRow | None = None
-    # fp8 halves the transformer's weights in memory; it computes in the precision.
+    # fp8 halves the transformer's weights in memory; computation uses the row's precision.
     storage: Literal["fp8"] | None = None
-    # The same by torchao, with a scale for each row of a matrix: fp8 also multiplies in FP8,
+    # The same with torchao, with a scale per row of a matrix: fp8 also multiplies in FP8,
     # fp8-weights does not.
     quantize: Literal["fp8", "fp8-weights"] | None = None
     # The attention kernel; if absent, or if it does not work on the device, PyTorch's choice.
@@ -459,7 +459,7 @@ _FOLDER = "/models/"
 def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
     """Reads the file and replaces $family with the name of the model family.
 
-    weights, if given, is a folder or a prefix in S3 that replaces /models."""
+    weights, if given, is a folder or an S3 prefix that replaces /models."""
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
         models = ModelMap.model_validate(source)

@@ -151,7 +151,7 @@ def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colour(share: float) -> tuple[int, int, int]:
-    """Returns a hue from its fraction of the circle, which starts with red."""
+    """Returns the hue at a fraction of the color circle, which starts with red."""
     hue = share * 6
     rise = round(255 * (hue % 1))
     sixth = (

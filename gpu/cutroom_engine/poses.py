@@ -20,7 +20,7 @@ _BATCH = 8
 
 _CERTAIN = 0.3
 
-# COCO's number for persons, and ViTPose+'s numbers for the data sets COCO and COCO-WholeBody.
+# COCO's class for persons, and ViTPose+'s numbers for the data sets COCO and COCO-WholeBody.
 _PERSON, _COCO, _WHOLE_BODY = 0, 0, 5
 
 # The number of COCO's keypoints. COCO-WholeBody has 133.

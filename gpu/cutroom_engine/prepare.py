@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -> None:
-    """Writes the weights of these pipelines of the map and the map of them to the folder."""
+    """Writes the weights of these pipelines, and a map that names them, to the folder."""
     from .loading import Loader  # takes seconds
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 """Encoded prompts: each is encoded once, and the encoders may leave the device while the rest
-works."""
+computes."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Prompts:
 
 @contextmanager
 def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[None]:
-    """Lends the pipeline an encoder for now: its parts determine its device. With a device the
-    encoder moves there and back."""
+    """Lends the pipeline an encoder temporarily, because a pipeline takes its device from its
+    parts. With a device, the encoder moves there and back."""
     restore: Callable[[], None] = _brought(encoder, device) if device is not None else lambda: None
     setattr(pipe, name, encoder)
     try:

@@ -1,4 +1,4 @@
-"""Transformers whose weights are a GGUF file, with fewer bits than they use to compute."""
+"""Transformers whose weights, in a GGUF file, have fewer bits than the computation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .weights import WeightsError
 
 def transformer(file: Path, pipeline: Path, precision: torch.dtype) -> torch.nn.Module:
     """Returns the transformer in a pipeline's folder, with the file's weights. Each layer's weights
-    are brought to the precision when the layer computes."""
+    are converted to the precision when the layer computes."""
     if not file.is_file():
         raise WeightsError(f"{file}: no such file", retryable=False)
     kind = getattr(diffusers, json.loads((pipeline / "model_index.json").read_text())["transformer"][1])

@@ -177,7 +177,7 @@ def _pulled(graph: av.filter.Graph) -> Iterator[av.VideoFrame]:
 
 
 def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterator[tuple[int, av.VideoFrame]]:
-    """Yields each frame with the number of the result's frame from which it is shown."""
+    """Yields each frame with the number of the result's frame that first shows it."""
     last = 0
     for frame in frames:
         tick = last if frame.time is None else math.floor((frame.time - begin) * fps + 0.5)

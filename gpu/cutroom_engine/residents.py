@@ -45,8 +45,8 @@ class Residents:
         self._load = load
         self._meter = meter
         self._resident: OrderedDict[str, Pipeline] = OrderedDict()
-        # Bytes by pipeline: its weights' excess over the computed new weights, the most that a run
-        # took in addition to all weights, and the highest use in a run.
+        # Bytes by pipeline: how far its weights exceeded the computed size of the new ones, the most
+        # that a run used on top of all weights, and the peak use during a run.
         self._beyond: dict[str, int] = {}
         self._working: dict[str, int] = {}
         self._most: dict[str, int] = {}

@@ -57,7 +57,7 @@ Notify = Callable[[dict[str, Any]], None]
 
 
 class Supply(Protocol):
-    """Brings weights to the disk: see weights.Weights."""
+    """Copies weights to the disk: see weights.Weights."""
 
     def want(self, weights: Iterable[str]) -> None:
         """Records that a run needs the weights."""

@@ -1,5 +1,5 @@
 """Rows whose model runs on a separate server, such as one with several cards: vLLM-Omni and SGLang
-serve diffusion models with OpenAI's calls, POST /v1/videos and /v1/images/edits."""
+serve diffusion models through OpenAI's API, POST /v1/videos and /v1/images/edits."""
 
 from __future__ import annotations
 

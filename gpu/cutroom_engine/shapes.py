@@ -29,7 +29,7 @@ class Shape:
 
     def operations(self, tokens: int) -> float:
         """Returns the floating-point operations of one pass over the tokens: two for each parameter
-        and token, plus attention, which grows with the square."""
+        and token, plus attention, which grows with the square of the tokens."""
         return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
 
 

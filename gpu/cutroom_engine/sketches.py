@@ -140,7 +140,7 @@ def _plain(pipe: Any) -> Callable[[torch.Tensor, Shot], torch.Tensor]:
 
 
 def _factor(pipe: Any) -> int:
-    """Returns the pixels of a latent's side."""
+    """Returns the number of pixels along a latent's side."""
     of_clips: int = getattr(pipe, "vae_scale_factor_spatial", 8)
     return getattr(pipe, "vae_scale_factor", of_clips)
 
@@ -168,7 +168,7 @@ def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _leaves(side: int) -> Iterator[NDArray[np.uint8]]:
-    """Yields pictures of fallen leaves: discs of every size and color that hide each other, whose
+    """Yields pictures of fallen leaves: discs of every size and color that overlap, whose
     statistics resemble photographs."""
     drawn = np.random.default_rng(0)
     for _ in range(_PICTURES):

@@ -1,4 +1,4 @@
-"""An input's sound, with the length of the result's picture."""
+"""An input's sound, cut or padded with silence to the length of the result's picture."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Options that make a transformer faster or smaller than published: another attention kernel,
-skipped steps, compiled blocks, products in FP8. The row of the model map chooses them."""
+skipped steps, compiled blocks, matrix products in FP8. The row of the model map chooses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .model_map import PipelineRow
 
 _logger = logging.getLogger(__name__)
 
-# Maps the names in the map to those in diffusers.
+# Maps the model map's names to those of diffusers.
 _BACKENDS = {
     "cudnn": AttentionBackendName._NATIVE_CUDNN,
     "flash": AttentionBackendName._NATIVE_FLASH,

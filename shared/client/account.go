@@ -70,7 +70,7 @@ type Usage struct {
 	JobsCompleted  int64   `json:"jobs_completed,omitempty"`
 	Cost           float64 `json:"cost,omitempty"`
 	Currency       string  `json:"currency,omitempty"`
-	// BatchRequests and BatchCost are the amounts of Requests and Cost that are due to batches.
+	// BatchRequests and BatchCost are the parts of Requests and Cost that are due to batches.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }

@@ -172,7 +172,7 @@ func (s *Batches) remove(ctx context.Context, key item) error {
 	return err
 }
 
-// clearedPart sorts cleared batches by end time.
+// clearedPart returns a sort key that orders cleared batches by end time.
 func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.EndedAt) + "/" + b.ID }
 
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {

@@ -94,7 +94,7 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 
 func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-// lastSeen returns the item's time that this process saw last, or 0.
+// lastSeen returns the item's timestamp as last seen by this process, or 0.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

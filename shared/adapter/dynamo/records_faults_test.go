@@ -115,7 +115,7 @@ func TestJobsAreBilledOnceThroughFailures(t *testing.T) {
 	}
 }
 
-func TestRatesCountOnceThroughFailures(t *testing.T) {
+func TestRatesCountOnceDespiteFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
 	now := time.Now()

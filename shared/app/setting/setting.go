@@ -29,7 +29,7 @@ type format struct {
 // People write their files in YAML.
 func inYAML() *format { return &format{credential.ParseTiers, catalog.Parse} }
 
-// A deployment gives functions their files in JSON.
+// Deployments pass these files to functions as JSON.
 func inJSON() *format { return &format{credential.ParseTiersJSON, catalog.ParseJSON} }
 
 func (f *format) readTiers(file string) (credential.Tiers, error) {

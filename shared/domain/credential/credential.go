@@ -102,7 +102,7 @@ func CheckSecret(secret string) error {
 
 func CheckAccount(name string) error {
 	if len(name) > 64 || !ascii.Only(name, "._-") || !ascii.IsAlphanumeric(name[0]) {
-		return fault.New(fault.Invalid, "an account name must have 1 to 64 letters, digits, '.', '_' and '-', and start with a letter or digit")
+		return fault.New(fault.Invalid, "an account name must consist of 1 to 64 letters, digits, '.', '_' or '-', and start with a letter or digit")
 	}
 	return nil
 }

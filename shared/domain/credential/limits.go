@@ -111,12 +111,12 @@ func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
 	}
 	for _, name := range r.Limits.Models {
 		if !by.Limits.AllowsModel(name) {
-			return r, fault.New(fault.Forbidden, "The creating key does not allow the model %s.", name)
+			return r, fault.New(fault.Forbidden, "The calling key does not allow the model %s.", name)
 		}
 	}
 	for _, group := range r.Limits.Routes {
 		if !by.Limits.AllowsRoutes(group) {
-			return r, fault.New(fault.Forbidden, "The creating key does not allow the routes %q.", group)
+			return r, fault.New(fault.Forbidden, "The calling key does not allow the routes %q.", group)
 		}
 	}
 	if len(r.Limits.Models) == 0 {

@@ -11,7 +11,7 @@ import (
 
 func TestFollowCountsRestOfBurst(t *testing.T) {
 	for name, c := range map[string]struct {
-		counts      []int // number of jobs, at the wake and at each later check
+		counts      []int // number of jobs, at wake-up and at each later check
 		ends        int   // the wait at which the context ends; 0 for never
 		fails       bool  // whether the second check fails
 		want, waits int

@@ -53,7 +53,7 @@ func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error 
 	return r.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
 }
 
-// GivenUp ends a job whose message was received too often without being deleted from the queue.
+// GivenUp ends a job whose message was received too many times without being deleted from the queue.
 func (r *Reaper) GivenUp(ctx context.Context, id string) error {
 	return r.fail(ctx, id, WorkerLostFailure())
 }

@@ -220,7 +220,7 @@ func TestInspectReturnsReaderErrors(t *testing.T) {
 	}
 }
 
-func TestTIFFsThatFFmpegShowsWronglyAreRejected(t *testing.T) {
+func TestTIFFsThatFFmpegMisrendersAreRejected(t *testing.T) {
 	for tag, want := range map[string]string{
 		"\x03\x01\x03\x00\x01\x00\x00\x00\x05\x00\x00\x00": "", // LZW
 		"\x03\x01\x03\x00\x01\x00\x00\x00\x07\x00\x00\x00": "The TIFF is compressed as JPEG",

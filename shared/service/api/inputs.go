@@ -140,8 +140,8 @@ type fileReference struct {
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs after all checks, because the
-// copies do not count as stored bytes. Errors: problems if a file has been deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs after all checks: the copies
+// do not count as stored bytes, so a rejected request must not make any. Errors: problems if a file has been deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)

@@ -199,8 +199,8 @@ func CheckAnonymous(t testing.TB, address, credential string, rejected bool, lin
 	return sent
 }
 
-// CheckUnread sends requests without a valid credential whose bodies stop after their first byte.
-// The test fails unless each gets the status, which a server cannot send if it waits for the body.
+// CheckUnread sends requests that have no valid credential and whose bodies stop after the first
+// byte. Each must get the status, which shows that the server does not wait for the body.
 func CheckUnread(t testing.TB, address string, status int, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

@@ -19,7 +19,7 @@ type Request struct {
 	Kind      catalog.Kind
 	Prompt    string
 	Reference bool
-	// Live is true for a session. It has no ordinary edits, which need a finished result.
+	// Live is true for a session. Sessions support no ordinary edits, which need a finished result.
 	Live bool
 }
 

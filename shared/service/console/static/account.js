@@ -34,7 +34,7 @@ export const units = {
 export const periods = { day: "a day", month: "a month" };
 
 // idOf returns the id of a key, undefined if the browser cannot compute it: browsers hash only on
-// pages from HTTPS or from this machine.
+// HTTPS pages and on pages from this machine.
 export async function idOf(key) {
   const sum = await crypto.subtle?.digest("SHA-256", new TextEncoder().encode(key));
   return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;

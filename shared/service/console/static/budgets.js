@@ -7,7 +7,7 @@ import { key as own, media, settings } from "./service.js";
 
 export const open = section => new Budgets(section);
 
-const nearly = 0.8; // the part of a limit from which a budget is highlighted
+const nearly = 0.8; // the fraction of a limit at which a budget is highlighted
 const pace = 30; // seconds between updates
 
 class Budgets {
@@ -96,7 +96,7 @@ class Budgets {
     fit();
     const limitField = field("Limit", limit);
     limitField.querySelector("label").append(" ", words);
-    const warnField = field("Webhook for warnings, if any", warn, "It receives a message at 80 and at 100 %, once per day or month.");
+    const warnField = field("Webhook for warnings, if any", warn, "It receives a message at 80% and at 100%, once per day or month.");
     const send = async dialog => {
       const { key, period, unit } = asked();
       // An empty field of a new budget keeps the warning URL of the budget that it replaces.

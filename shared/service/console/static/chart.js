@@ -97,7 +97,7 @@ function tipOf(bar, series, words) {
   ];
 }
 
-// ceiling returns the next larger number of one digit and zeros.
+// ceiling rounds up to a number of one digit and zeros.
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 5, 8, 10].map(one => one * power).find(one => one >= value * 0.999999);

@@ -147,7 +147,7 @@ class Chat {
     this.showPast(await all());
   }
 
-  // body returns the next request, or the last one.
+  // body returns the request for the conversation so far.
   body() {
     const system = this.system.value.trim();
     return {

@@ -55,7 +55,7 @@ function reportOf(name, report) {
   ].filter(Boolean);
 }
 
-// verify verifies the file at a path of the service, which the user may replace by another file.
+// verify verifies the file at a path of the service, which the user may replace with another file.
 // name is the file's display name.
 export function verify(name, path) {
   const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });

@@ -10,8 +10,8 @@ const still = "image/png";
 const clock = seconds => `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
 const renamed = (file, what, ending) => `${file.name.replace(/\.[^.]*$/, "")}-${what}.${ending}`;
 
-// area returns the largest part of a picture with a shape. at, 0 to 1, is its position along the
-// longer side. Sides are even, because videos need that.
+// area returns the largest part of a picture that has the aspect ratio shape. at, 0 to 1, is its
+// position along the side that is cut. Sides are even, because videos need that.
 function area(width, height, shape, at) {
   if (!shape) return undefined;
   const even = length => Math.max(2, Math.floor(length / 2) * 2);

@@ -124,7 +124,7 @@ export function confirm(title, text, yes) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// The short form is for narrow places.
+// The short form is for narrow spaces.
 export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {

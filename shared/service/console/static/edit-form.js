@@ -21,7 +21,7 @@ export class Missing extends Error {
 
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
-// isHEIC recognizes pictures of Apple's phones, for which most systems report no type.
+// isHEIC recognizes photos from Apple's phones, for which most systems report no type.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
@@ -196,7 +196,7 @@ export class Form {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }
 
-  // longest is in characters and holds for all chosen models.
+  // longest is in characters and applies to all chosen models.
   longest() {
     return this.chosen.fields.find(field => field.name === "prompt")?.max ?? 4000;
   }

@@ -19,7 +19,7 @@ import { depict, urlOf } from "./stored.js";
 import { uploading } from "./upload.js";
 import { get, put } from "./vault.js";
 
-const mostRuns = 8; // that are started at once
+const mostRuns = 8; // started at once
 const mostFiles = 8;
 const draftName = "cutroom-draft", runsName = "cutroom-runs";
 
@@ -75,8 +75,8 @@ class Edit {
   constructor(section) {
     this.section = section;
     this.sources = {}; // by mode: lists of {value: File or reference, url, name, size, kept}
-    this.at = {}; // by mode: the index of the shown one
-    this.models = {}; // by mode, the one chosen last
+    this.at = {}; // by mode: the index of the shown source
+    this.models = {}; // by mode: the model chosen last
     this.forms = {}; // the form's values by mode
     this.picked = {}; // the shown run by mode
     this.form = new Form(() => this.run());

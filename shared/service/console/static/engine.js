@@ -21,7 +21,7 @@ export async function factsOf(model) {
   return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [], unsupported: found?.unsupported };
 }
 
-let silent; // the service has no such call
+let silent; // whether the service lacks this call
 
 // understand resolves to {engine, understood, ignored, notice, planned}, or undefined. The input's
 // shape may be undefined.

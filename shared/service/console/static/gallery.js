@@ -23,7 +23,7 @@ export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: s
 class Gallery {
   constructor(section) {
     this.section = section;
-    this.jobs = []; // that are shown
+    this.jobs = []; // the shown ones
     this.search = make("input", { type: "search", id: "job-search", placeholder: "Search prompts and files", "aria-label": "Search", maxlength: 200, on: { input: () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.narrow(), typingPause);
@@ -187,7 +187,7 @@ class Gallery {
     this.reach();
   }
 
-  // reach adds pages until the end of the list is not visible.
+  // reach adds pages until the end of the list is out of view.
   reach() {
     if (this.cursor && !this.sparse && !this.list.hidden && !this.section.hidden && this.more.getBoundingClientRect().top < innerHeight + margin) this.next(1);
   }

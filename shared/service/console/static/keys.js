@@ -8,7 +8,7 @@ import { inference, key as own, media, settings } from "./service.js";
 export const open = section => new Keys(section);
 
 const day = 86400e3;
-const near = 14 * day; // the time before a key expires from which it is highlighted
+const near = 14 * day; // how long before it expires a key is highlighted
 const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 days"], [365, "In a year"], ["date", "On a date"]];
 
 // A key may be limited to these groups of calls.

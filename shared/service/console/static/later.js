@@ -23,7 +23,7 @@ class Later {
     this.section.append(waiting);
     const [module] = await Promise.all([load(), style()]).catch(() => []);
     if (!module) {
-      // A browser does not request a module again after it failed.
+      // Browsers do not request a module again after a failure.
       waiting.replaceWith(make("div", { class: "notice", role: "alert" }, make("p", {}, "This page could not be loaded."), button("again", "Try again", () => location.reload())));
       return;
     }

@@ -4,7 +4,7 @@ import { button, bytes, icon, make, since } from "./dom.js";
 import { media } from "./service.js";
 import { smallOf, urlOf } from "./stored.js";
 
-const pageSize = 100, firstPages = 5; // files of a page, and pages that are looked through at once
+const pageSize = 100, firstPages = 5; // files per page, and pages searched at once
 
 // chooseStored resolves to a stored file of a kind, "video" or "image", or undefined.
 export function chooseStored(kind) {

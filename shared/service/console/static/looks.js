@@ -13,7 +13,7 @@ class Looks {
     this.about = make("p", { class: "note" });
     this.grid = make("ul", { class: "grid looks-grid", "aria-label": "Looks" });
     this.changes = make("div", { class: "chips", role: "group", "aria-label": "Smaller changes" });
-    this.scenes = make("div", { class: "chips", role: "group", "aria-label": "Scenes of videos from text" });
+    this.scenes = make("div", { class: "chips", role: "group", "aria-label": "Scenes for text-to-video" });
     this.none = make("p", { class: "notice", hidden: true });
     section.append(
       make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search), make("a", { class: "button", href: address("edit") }, icon("back"), make("span", {}, "Edit"))),

@@ -100,7 +100,7 @@ async function forgetAll() {
   go = undefined;
   forget(); // immediately, because other tabs ask for the key
   release();
-  app.replaceChildren(); // removed elements store nothing any more
+  app.replaceChildren(); // removed elements no longer store anything
   await clear();
   forget();
   history.replaceState(null, "", location.pathname);

@@ -7,9 +7,9 @@ import { button, copy, make } from "./dom.js";
 // The schemes that a link may have.
 const safe = /^(https?|mailto):/i;
 
-// deepest is the limit for the nesting of lists and quotes. endless matches a word, and nested a
-// line of marks, that no model means to write. Text over these limits is shown as plain text: the
-// library and the browser would take too long.
+// deepest limits the nesting of lists and quotes. endless matches a word, and nested a line of
+// marks, too long to be intended. Text over these limits is shown as plain text, because the library
+// and the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
 export function render(text) {

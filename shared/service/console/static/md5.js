@@ -1,5 +1,5 @@
 // MD5 of a file (RFC 1321), computed piece by piece: the service verifies a signed
-// upload by it, and browsers' own digests do not include it.
+// upload with it, and browsers' own digests do not include it.
 
 const shifts = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
 const sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32));

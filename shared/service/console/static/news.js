@@ -1,4 +1,4 @@
-// Tabs of a browser report which list has changed, such as "jobs", without its contents.
+// A browser's tabs tell each other which list has changed, such as "jobs", without its contents.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom") : undefined;
 const all = []; // {what, listener, pace, at}

@@ -26,7 +26,7 @@ export function visit(page, parts, query) {
 
 let known; // the address whose view is shown
 
-// arrived reports whether the address belongs to another view than the shown one, and records it
+// arrived reports whether the address belongs to a view other than the shown one, and records it
 // as shown.
 export function arrived() {
   const news = location.hash !== known;

@@ -166,7 +166,7 @@ export class Run {
     this.url = URL.createObjectURL(this.blob);
   }
 
-  // resume continues a run of which only the id is known. It fetches the result only when it is
+  // resume continues a run known only by its id. It fetches the result only when the run is
   // shown.
   async resume() {
     try {

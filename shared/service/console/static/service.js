@@ -4,8 +4,8 @@
 // for the tab start with it.
 const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
-// timeout limits the wait for the head of a response, in milliseconds; startTimeout limits the
-// first response's, whose call is repeated.
+// timeout limits the wait for the head of a response, in milliseconds; startTimeout limits it for
+// the first call, which is retried.
 const timeout = 60_000, startTimeout = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
@@ -98,7 +98,7 @@ export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
-// Browsers abort requests when a network changes, so reads are repeated.
+// Browsers abort requests when the network changes, so reads are retried.
 async function request(url, options, used) {
   let answer;
   for (let tried = 0; !answer; tried++) {

@@ -37,7 +37,7 @@ export function smallOf(file) {
 const depicted = new WeakMap(); // promises of object URLs of small pictures, by the local file
 
 // depict resolves to the service's picture of a local file that the browser cannot show. The service
-// stores the file only meanwhile.
+// stores the file only for that long.
 export function depict(file) {
   if (!(file instanceof File) || file.size > largest) return Promise.resolve(undefined);
   if (!depicted.has(file)) depicted.set(file, pictureBy(file).catch(() => undefined));

@@ -1,9 +1,9 @@
-// Uploads: with progress, and by a signed URL if the file is too large for a form.
+// Uploads: with progress, and to a signed URL if the file is too large for a form.
 
 import { digest } from "./md5.js";
 import { explain, key, media, noteStatus, Refusal, settings } from "./service.js";
 
-let sending = 0; // the running uploads
+let sending = 0; // uploads in progress
 
 export const uploading = () => sending > 0;
 
@@ -15,7 +15,7 @@ export const release = () => { released = true; };
 // Leaving the page would lose an upload, so the browser asks first.
 addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
-// quiet limits the stall of an upload and the wait for its response, in milliseconds.
+// quiet limits how long an upload may stall and its response may take, in milliseconds.
 const quiet = 120_000;
 
 // send calls progress(share) with 0 to 1, and resolves to the JSON of the response. fetch cannot

@@ -13,7 +13,7 @@ import (
 // queueTick is the interval at which a queue checks for a free upstream.
 const queueTick = 100 * time.Millisecond
 
-// After a 429, accounts with rejected calls wait this long for another call to end.
+// busyTime is how long an account whose call got a 429 waits for another call to end.
 const busyTime = 2 * queueTick
 
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue

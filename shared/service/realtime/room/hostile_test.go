@@ -92,7 +92,7 @@ func TestInvalidOfferEndsParticipant(t *testing.T) {
 	w.join(r, livekit.Version1, true).Sees(10)
 }
 
-// A token that joins in a loop is rejected, and keeps neither others nor the session's client out.
+// A token that joins in a loop is rejected, and locks out neither others nor the session's client.
 func TestJoinsOfTokenAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
