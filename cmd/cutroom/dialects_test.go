@@ -23,7 +23,7 @@ const (
 const (
 	agentFirst = `[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"look"},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,YSBwaWN0dXJl"`
-	agentSecond = `{"role":"assistant","reasoning_content":"two cities","content":"I look.","tool_calls":[` +
+	agentSecond = `{"role":"assistant","reasoning_content":"two cities","reasoning":"two cities","content":"I look.","tool_calls":[` +
 		`{"id":"call_a","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Köln\"}"}},` +
 		`{"id":"call_b","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Rom\"}"}}]},` +
 		`{"role":"tool","tool_call_id":"call_a","content":"sunny"},{"role":"tool","tool_call_id":"call_b","content":"sunny"}],`

@@ -58,7 +58,7 @@ func images(t *testing.T, s shell) {
 	// The notice lists the parts of the prompt that the engine followed.
 	if got := s.run("image", "look.png", "-p", "snow, and add a hat", "--resolution", "480p", "-o", "hat.png"); got.code != 0 ||
 		strings.TrimSpace(got.stdout) != "hat.png" || !strings.Contains(got.stderr, "the preview engine followed: winter\n") ||
-		!strings.Contains(got.stderr, "“add a hat” changed nothing: ") {
+		!strings.Contains(got.stderr, "“add a hat” changed nothing. ") {
 		t.Errorf("a partly followed prompt: %+v", got)
 	}
 	// An existing file is replaced only with --force.
@@ -208,7 +208,7 @@ func remembered(t *testing.T, s shell, id string) {
 	s.save("dune at dawn.png", picture(t))
 	gone := s.works("image", "dune at dawn.png", "-p", "comic book", "--resolution", "480p", "--detach")
 	s.works("jobs", "watch", gone)
-	table := s.works("jobs", "--search", "DAWN pop")
+	table := s.works("jobs", "--search", "DAWN comic")
 	for _, shown := range []string{"PROMPT", gone, "completed", "dune at dawn.png", "comic book"} {
 		if !strings.Contains(table, shown) {
 			t.Errorf("the table lacks %q:\n%s", shown, table)
@@ -223,7 +223,7 @@ func remembered(t *testing.T, s shell, id string) {
 			t.Errorf("jobs show lacks %q:\n%s", word, shown)
 		}
 	}
-	if path := s.works("jobs", "download", gone); path != "dune-at-dawn-pop-art.png" {
+	if path := s.works("jobs", "download", gone); path != "dune-at-dawn-comic-book.png" {
 		t.Errorf("the reported path is %q", path)
 	}
 	answer, err := http.Get(s.works("jobs", "share", gone, "--for", "1h"))
@@ -232,7 +232,7 @@ func remembered(t *testing.T, s shell, id string) {
 	}
 	defer answer.Body.Close()
 	if content, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != 200 ||
-		!bytes.Equal(content, s.read("dune-at-dawn-pop-art.png")) {
+		!bytes.Equal(content, s.read("dune-at-dawn-comic-book.png")) {
 		t.Errorf("the link leads to %d with %d bytes, %v", answer.StatusCode, len(content), err)
 	}
 	s.works("jobs", "rm", gone)

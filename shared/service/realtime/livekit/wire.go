@@ -159,7 +159,9 @@ func visitFlag(w *wire, number protowire.Number, field *bool) {
 		value = 1
 	}
 	visitNumber(w, number, &value)
-	*field = value != 0
+	if flag := value != 0; flag != *field { // several goroutines may write a message
+		*field = flag
+	}
 }
 
 func visitText(w *wire, number protowire.Number, field *string) {
