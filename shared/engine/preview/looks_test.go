@@ -201,28 +201,6 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 }
 
-var popColors = [][3]float64{
-	{0x1d, 0x11, 0x40}, {0xee, 0x1d, 0x7a}, {0x16, 0xa5, 0xe0}, {0xff, 0xd6, 0x0a}, {0xff, 0xf6, 0xe2}, {0xff, 0x5a, 0x36},
-	{0x6a, 0x2f, 0xb5},
-}
-
-// inPalette returns the fraction of pixels that are within a distance of one of the colors.
-func inPalette(p picture, distance float64, colors [][3]float64) float64 {
-	near := 0.0
-	for y := range p.height {
-		for x := range p.width {
-			r, g, b := p.at(x, y)
-			for _, c := range colors {
-				if max(r-c[0], c[0]-r, g-c[1], c[1]-g, b-c[2], c[2]-b) <= distance {
-					near++
-					break
-				}
-			}
-		}
-	}
-	return near / float64(p.width*p.height)
-}
-
 // alongPalette returns the correlation between two pictures' luma.
 func alongPalette(a, b picture) float64 {
 	var la, lb []float64
