@@ -64,17 +64,22 @@ func (e *edit) has(name string) bool {
 // frameBytes is the size of a frame with chroma at half size.
 func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
 
-// forget drops sound edits if the clip has no sound.
+// forget drops the edits that would change nothing.
 func (e *edit) forget() {
-	if e.spec.Data == nil || e.spec.Data.Info.Audio {
-		return
-	}
+	silent := e.spec.Data != nil && !e.spec.Data.Info.Audio
 	e.asked.Edits = slices.DeleteFunc(slices.Clone(e.asked.Edits), func(edit look.Edit) bool {
-		if !edit.OnlySound() {
+		width, _ := look.SizeOf([]look.Edit{edit}, e.spec.Size.Width, e.spec.Size.Height)
+		why := ""
+		switch {
+		case silent && edit.OnlySound():
+			why = "The clip has no sound. "
+		case edit.Name() == look.Upscale && width == e.spec.Size.Width:
+			why = "The result is too large to be upscaled. "
+		default:
 			return false
 		}
 		e.asked.Understood = slices.DeleteFunc(slices.Clone(e.asked.Understood), func(name string) bool { return name == edit.Label() })
-		e.asked.Notice = strings.TrimSpace("The clip has no sound. " + e.asked.Notice)
+		e.asked.Notice = strings.TrimSpace(why + e.asked.Notice)
 		return true
 	})
 }
@@ -134,7 +139,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	frames, err := os.Open(filepath.Join(e.folder, file))
+	frames, err := engine.OpenRegular(filepath.Join(e.folder, file))
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}

@@ -36,6 +36,7 @@ func TestGeometryIsEdited(t *testing.T) {
 		{"crop to a square", 180, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*180/320, y }},
 		{"make it 9:16", 180, 320, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*(180.0*9/16)/320, y }},
 		{"2倍放大", 320, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)/2, 0.5 + (y-0.5)/2 }},
+		{"upscale it and rotate 180 degrees", 640, 360, func(x, y float64) (float64, float64) { return 1 - x, 1 - y }},
 		{"upscale", 640, 360, func(x, y float64) (float64, float64) { return x, y }},
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
@@ -79,6 +80,8 @@ func TestTimeIsEdited(t *testing.T) {
 		{"speed up 2x", 1, func(s float64) float64 { return 2 * s }},
 		{"逆再生", 2, func(s float64) float64 { return 1.9 - s }},
 		{"loop it 3 times", 6, func(s float64) float64 { return math.Mod(s, 2) }},
+		{"first 0.001 seconds", 0.2, func(s float64) float64 { return s }},
+		{"loop it and freeze the last frame for 1 second", 6, func(s float64) float64 { return min(math.Mod(s, 3), 1.9) }},
 		{"freeze the last frame for 1 second", 3, func(s float64) float64 { return min(s, 1.9) }},
 		{"first 1 second, backward, 2x slower", 2, func(s float64) float64 { return 0.95 - s/2 }},
 	} {

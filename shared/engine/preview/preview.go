@@ -205,7 +205,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	link = e.filter(e.broadcast()+",format=yuv420p", link)
 	link, shown := e.watch(link)
 	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
-	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.has("mute") {
+	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.has(look.Mute) {
 		args = append(args, "-filter_complex", e.sound(seconds), "-map", "[sound]",
 			"-c:a", "aac", "-b:a", "160k")
 	}

@@ -110,6 +110,11 @@ var units = sync.OnceValue(func() map[string]kinds {
 	return known
 })
 
+// minutes are the words for 60 seconds.
+var minutes = sync.OnceValue(func() map[string]bool {
+	return set("m min minute minuto minuten минута минуты минут 分钟 分 دقيقة मिनट মিনিট منٹ")
+})
+
 // directions maps words to places and turns.
 var directions = sync.OnceValue(func() map[string]argument {
 	known := map[string]argument{}
@@ -174,6 +179,9 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		if unit, known = units()[tokens[1].text]; known {
 			length = 2
 		}
+	}
+	if !known && length == 1 && len(tokens) > 1 && digits == word && minutes()[tokens[1].text] {
+		unit, number, length = seconds, 60*number, 2
 	}
 	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' {
 		number = -number

@@ -57,6 +57,8 @@ type filters map[Stage]func(arguments, Clip) string
 // operation is an entry of the table of ordinary edits.
 type operation struct {
 	name string
+	// rank is the position in the table. Edits are applied in its order, whatever their order in the prompt.
+	rank int
 	// label names the edit with its arguments. If it is nil, the edit's name is used.
 	label   func(arguments) string
 	phrases []string
@@ -78,6 +80,8 @@ const (
 	Loop      = "loop"
 	Stabilize = "stabilize"
 	Title     = "text"
+	Mute      = "mute"
+	Upscale   = "upscale"
 	Logo      = "logo"
 )
 
@@ -161,7 +165,7 @@ func operations() []operation {
 				"tiktok", "instagram reel", "youtube short"},
 			takes: ratio, still: true,
 			filters: filters{Shape: func(a arguments, _ Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'", a.proportion(1))
+				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1))
 			}},
 			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 },
 		},
@@ -169,10 +173,12 @@ func operations() []operation {
 			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
 			phrases: []string{"zoom", "zoomed in", "close up", "closer", "enlarge", "magnify"},
 			takes:   factor, still: true,
-			filters: filters{Shape: func(a arguments, _ Clip) string { return fmt.Sprintf("crop=iw/%[1]g:ih/%[1]g", a.zoom()) }},
+			filters: filters{Shape: func(a arguments, _ Clip) string {
+				return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom())
+			}},
 		},
 		{
-			name: "upscale", label: func(arguments) string { return "upscale 2x (bicubic)" },
+			name: Upscale, label: func(arguments) string { return "upscale 2x (bicubic)" },
 			phrases: []string{"upscaled", "double the size", "double size", "twice the size", "larger"},
 			takes:   factor, still: true,
 			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
@@ -215,19 +221,19 @@ func operations() []operation {
 			name: Logo, phrases: []string{"this logo", "my logo", "the logo", "add logo", "my watermark", "logo in the corner"},
 			takes: place, still: true,
 		},
-		fading("fade in", true, false, "fade from black", "fade it in"),
-		fading("fade out", false, true, "fade to black", "fade it out"),
-		fading("fade in and out", true, true, "fade", "fade in fade out", "fade in and fade out"),
-		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
-			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
-			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
 		{
 			name:    "freeze the last frame",
 			phrases: []string{"freeze", "freeze frame", "freeze the end", "hold the last frame", "freeze the final frame"},
 			takes:   seconds,
 			length:  func(a arguments, length float64) float64 { return length + a.number(2) },
 		},
-		sound("mute", "volume=0", "silent", "silence", "no sound", "no audio", "without sound", "without audio",
+		fading("fade in", true, false, "fade from black", "fade it in"),
+		fading("fade out", false, true, "fade to black", "fade it out"),
+		fading("fade in and out", true, true, "fade", "fade in fade out", "fade in and fade out"),
+		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
+			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
+			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
+		sound(Mute, "volume=0", "silent", "silence", "no sound", "no audio", "without sound", "without audio",
 			"remove the sound", "remove sound", "remove the audio", "remove audio", "delete the sound", "turn off the sound",
 			"mute the sound", "mute the audio", "mute the video"),
 		sound("louder", "volume=6dB,alimiter=level=false", "increase the volume", "volume up", "turn up the volume",
@@ -243,6 +249,9 @@ func operations() []operation {
 	}...)
 }
 
+// shortest is the length of the shortest part that a clip can be cut to, in seconds.
+const shortest = 0.2
+
 // cutOut is an operation that keeps the time between two points, in seconds.
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
 	span := func(a arguments, length float64) (from, to float64) {
@@ -251,7 +260,8 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		if to = max(0, min(to, length)); to <= from {
 			return 0, length
 		}
-		return from, to
+		to = max(to, min(from+shortest, length)) // at least one frame
+		return min(from, max(0, to-shortest)), to
 	}
 	cut := func(filter, times string) func(arguments, Clip) string {
 		return func(a arguments, c Clip) string {
@@ -385,7 +395,7 @@ func SizeOf(edits []Edit, width, height int) (int, int) {
 			continue
 		}
 		w, h = e.size(e.args, w, h)
-		if e.name == "upscale" {
+		if e.name == Upscale {
 			if max(w, h) > maxUpscaled {
 				w, h = w/2, h/2
 			}

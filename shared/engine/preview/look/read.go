@@ -25,6 +25,7 @@ func Read(prompt string, known func(word string) bool) Result {
 }
 
 func (asked request) result() Result {
+	slices.SortStableFunc(asked.edits, func(a, b Edit) int { return a.rank - b.rank })
 	r := Result{
 		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Empty: asked.empty, Declined: asked.declined,
 	}

@@ -63,7 +63,8 @@ var learned = sync.OnceValue(func() *vocabulary {
 		v.learn(m.phrases, meaning{modifier: &m})
 		v.learn(foreign[m.phrases[0]], meaning{modifier: &m})
 	}
-	for _, o := range operations() {
+	for rank, o := range operations() {
+		o.rank = rank
 		v.learn(append(o.phrases, o.name), meaning{edit: &o})
 		v.learn(foreign[o.name], meaning{edit: &o})
 	}
