@@ -266,7 +266,14 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 	cut := func(filter, times string) func(arguments, Clip) string {
 		return func(a arguments, c Clip) string {
 			from, to := span(a, c.Length)
-			return fmt.Sprintf("%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", filter, from, to, times)
+			before := ""
+			if filter == "trim" { // the part needs a frame, also if the picture ends before the sound
+				before = "tpad=stop=-1:stop_mode=clone,"
+				if c.Rate < 2/shortest {
+					before = fmt.Sprintf("fps=%d:start_time=0,", c.FPS) + before
+				}
+			}
+			return fmt.Sprintf("%s%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", before, filter, from, to, times)
 		}
 	}
 	return operation{
