@@ -200,6 +200,20 @@ func TestAmountsScaleChanges(t *testing.T) {
 	}
 }
 
+// The clip has one picture a second, and its sound is longer.
+func TestCutBetweenFramesIsMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sparse.mp4")
+	if out, err := exec.CommandContext(t.Context(), "ffmpeg", "-f", "lavfi", "-i", "testsrc=s=320x180:r=1:d=3", "-f", "lavfi",
+		"-i", "sine=d=6", "-pix_fmt", "yuv420p", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, prompt := range []string{"trim from 1.3 to 1.4 seconds", "last 0.01 seconds"} {
+		spec := small(t, prompt)
+		spec.Data, spec.Duration = input(t, path, false), 6*time.Second
+		run(t, spec)
+	}
+}
+
 // A prompt full of quotations must not keep the program busy.
 func TestPromptHasFewTexts(t *testing.T) {
 	read := look.Read("write "+strings.Repeat(`"WWWWWWWWWW" `, 285), nil)
