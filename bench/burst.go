@@ -247,9 +247,9 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, rejected, slowest, err
 }
 
-// readStates reads the jobs' states while meanwhile runs, and returns the duration of every read.
+// readStates reads the jobs' states while work runs, and returns the duration of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
-	meanwhile func(context.Context) error) ([]time.Duration, error) {
+	work func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var took []time.Duration
 	all, ctx := errgroup.WithContext(ctx)
@@ -278,7 +278,7 @@ func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	}
 	all.Go(func() error {
 		defer end()
-		return meanwhile(ctx)
+		return work(ctx)
 	})
 	if err := all.Wait(); err != nil {
 		return nil, err

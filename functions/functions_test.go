@@ -119,10 +119,10 @@ type world struct {
 	proxy *awstest.Proxy
 }
 
-// nobody is a dispatcher that sends jobs to no worker.
-type nobody struct{}
+// discard is a dispatcher that sends jobs to no worker.
+type discard struct{}
 
-func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
+func (discard) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -185,7 +185,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 		budgets: budgets, signers: dynamo.NewSigners(client, tables["jobs"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		fleet:   dynamo.NewFleetStore(client, tables["jobs"]),
-		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage).HoldIn(budgets), nobody{}, nil, time.Now),
+		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage).HoldIn(budgets), discard{}, nil, time.Now),
 		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t),
 	}
 }

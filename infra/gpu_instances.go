@@ -87,8 +87,8 @@ func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscalin
 	}
 }
 
-// newLaunchTemplate creates the instances' launch template. The machine image is the one that AWS
-// recommends at deployment time, with the GPU driver and GPU support in Docker.
+// newLaunchTemplate creates the instances' launch template. The machine image, which AWS recommends at deployment
+// time, has the GPU driver and GPU support in Docker.
 func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	data := awsec2.UserData_ForLinux(nil)
 	// Tasks have no access to their instance's credentials. An image that is already present is not

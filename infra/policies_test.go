@@ -67,8 +67,8 @@ func TestPoliciesMatchInEveryStackVariant(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any
-		// besides lists substrings of permissions that may differ.
-		besides []string
+		// ignored lists substrings of permissions that may differ.
+		ignored []string
 	}{
 		{map[string]any{"workerImage": "worker"}, nil},
 		{map[string]any{"console": "true"}, []string{" ecr:"}}, // the worker's image is built
@@ -85,7 +85,7 @@ func TestPoliciesMatchInEveryStackVariant(t *testing.T) {
 				_, here := rights.Roles[role]
 				_, there := golden.Roles[role]
 				differs := func(part string) bool { return strings.Contains(line, part) }
-				if here && there && !slices.ContainsFunc(c.besides, differs) {
+				if here && there && !slices.ContainsFunc(c.ignored, differs) {
 					t.Errorf("only one form has: %s", line)
 				}
 			}

@@ -35,8 +35,7 @@ type smokeTask struct {
 // trySmoke adds a custom resource that runs the task once whenever its definition changes, and fails the deployment
 // unless it succeeds. Users of the task must depend on the resource. trySmoke returns nil if the options turn it off.
 //
-// At first no worker runs. Without the test, a deployment of a broken image would succeed, and its
-// first job would fail.
+// At first no worker runs, so a deployment of a broken image would otherwise succeed, and its first job would fail.
 func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResource {
 	if !s.Smoke {
 		return nil

@@ -96,7 +96,7 @@ func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	}
 }
 
-// There is no test if it is turned off or nothing needs testing.
+// The test is omitted if it is off or nothing needs testing.
 func TestSmokeTestIsOptional(t *testing.T) {
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "smoke": "off"}),

@@ -98,8 +98,8 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 
 const localAccount = "000000000000"
 
-// target returns the account and region of the deployment. It returns nil for AWS, where they come from the
-// deployer's credentials. In a local AWS, all names are literal, because it does not resolve references.
+// target returns the account and region of the deployment. It returns nil for AWS, where the deployer's credentials
+// determine them. In a local AWS, all names are literal, because it does not resolve references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

@@ -122,7 +122,7 @@ func parse(t *testing.T, stack awscdk.Stack) template {
 	return template{made, parsed.Resources}
 }
 
-// of returns the resources of a type. The test fails if there are none.
+// of returns the resources of a type. If it finds none, the test fails.
 func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}

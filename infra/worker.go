@@ -53,8 +53,8 @@ func (s *stack) newWorker() {
 		// The worker hands its job back immediately.
 		grace: 30,
 		tried: true,
-		// The service does not specify a number of tasks, because every deployment would reset it
-		// while jobs are running. Without a number, ECS starts a new service with one task.
+		// The service does not specify a number of tasks, because every deployment would reset it while jobs are
+		// running. By default, ECS starts a new service with one task.
 	}, &awsecs.FargateServiceProps{
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		// Rebalancing would stop workers in the middle of their jobs.

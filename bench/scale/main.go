@@ -34,7 +34,7 @@ func main() {
 // run simulates the sizes and writes the results, which depend only on the seed, to out. It writes
 // each size's running time to progress.
 //
-// It returns an error if a size is invalid, and after writing all sizes those that exactness returned.
+// Errors: an invalid size; after all sizes have been written, the errors of exactness.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
 	var wrong []error
 	for text := range strings.SplitSeq(sizes, ",") {

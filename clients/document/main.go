@@ -1,5 +1,5 @@
-// Command document prints the OpenAPI document for the client packages. It covers the models of CUTROOM_CATALOG
-// in the family CUTROOM_FAMILY. Without these settings, it covers the built-in models.
+// Command document prints the OpenAPI document for the client packages. It covers the models of CUTROOM_CATALOG in
+// the family CUTROOM_FAMILY. By default, it covers the built-in models.
 package main
 
 import (

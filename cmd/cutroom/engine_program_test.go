@@ -16,7 +16,7 @@ import (
 func TestEngineProgramEdits(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := steps(t)
-	// Without a GPU, even a tiny model is slow with large pictures.
+	// On a CPU, even a tiny model is slow with large pictures.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

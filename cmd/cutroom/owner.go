@@ -33,7 +33,7 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	}
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted meanwhile
+			return nil // already deleted
 		}
 		if err != nil || path == "." {
 			return err

@@ -31,7 +31,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says lists strings that the line must contain besides the setting's name.
+		// The line must contain the setting's name and the strings in says.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},

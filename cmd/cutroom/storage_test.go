@@ -237,7 +237,7 @@ func TestLostDatabasesStopTheStart(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // the database differs from the one that was repaired
+				v.doctor() // the database differs from the repaired one
 				server = start(t, v.data)
 			}
 			endWith(t, server)

@@ -24,16 +24,16 @@ import (
 // engineServer is an engine server whose runs behave as their prompts ask.
 type engineServer struct {
 	t *testing.T
-	// begun receives every run's prompt. left is closed when a run is cancelled.
-	begun chan string
-	left  chan struct{}
+	// started receives every run's prompt. left is closed when a run is cancelled.
+	started chan string
+	left    chan struct{}
 
 	mu   sync.Mutex
 	runs map[string]int
 }
 
 func newEngineServer(t *testing.T) (*engineServer, string) {
-	e := &engineServer{t: t, begun: make(chan string, 20), left: make(chan struct{}), runs: map[string]int{}}
+	e := &engineServer{t: t, started: make(chan string, 20), left: make(chan struct{}), runs: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /v1/runs", e.run)
@@ -56,7 +56,7 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	e.runs[asked.Prompt]++
 	first := e.runs[asked.Prompt] == 1
 	e.mu.Unlock()
-	e.begun <- asked.Prompt
+	e.started <- asked.Prompt
 	say(`{"progress":0.9,"stage":"denoise"}`)
 	switch {
 	case first && asked.Prompt == "crash":
@@ -167,7 +167,7 @@ func TestSmokeCheckStartsNoRun(t *testing.T) {
 	if out, err := tried.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if len(engine.begun) > 0 {
+	if len(engine.started) > 0 {
 		t.Error("the smoke test started a run")
 	}
 	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Status != job.Pending {
@@ -220,7 +220,7 @@ func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	leaving := w.start(t, scratch, "CUTROOM_ENGINE="+url, "ECS_AGENT_URI="+agentServer.URL)
 	const first, second = "job_01K00000000000000000WRKERB", "job_01K00000000000000000WRKERC"
 	w.submit(t, first, "wait")
-	await.Receive(t, "engine.begun", engine.begun)
+	await.Receive(t, "engine.started", engine.started)
 	if !task.isProtected() {
 		t.Error("the task is not protected from scale-in while it has a job")
 	}

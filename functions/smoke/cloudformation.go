@@ -59,8 +59,8 @@ const (
 	// longestAnswer is the maximum size of a response to CloudFormation, in bytes of JSON (AWS
 	// CloudFormation User Guide, "Custom resource response objects").
 	longestAnswer = 4096
-	// answerTries is the maximum number of attempts to send a response. The pause between attempts doubles each
-	// time. Without a response, CloudFormation waits for the resource's entire timeout.
+	// answerTries is the maximum number of attempts to send a response. The pause between attempts doubles each time.
+	// If all fail, CloudFormation waits for the resource's entire timeout.
 	answerTries, answerPause = 5, time.Second
 )
 

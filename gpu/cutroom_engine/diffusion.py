@@ -25,7 +25,7 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# Out-of-memory messages from outside PyTorch's allocator, which have no class of their own:
+# Out-of-memory messages from outside PyTorch's allocator, which have no exception class:
 # loading a kernel, and starting cuBLAS.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 

@@ -14,7 +14,7 @@ from .model_map import PipelineRow
 
 _logger = logging.getLogger(__name__)
 
-# Maps the model map's names to those of diffusers.
+# Maps the model map's names to diffusers' names.
 _BACKENDS = {
     "cudnn": AttentionBackendName._NATIVE_CUDNN,
     "flash": AttentionBackendName._NATIVE_FLASH,

@@ -32,7 +32,7 @@ type FieldError struct {
 	Type string   `json:"type"`
 }
 
-// Error returns the service's message. Without a message it returns the status.
+// Error returns the service's message or, if it is empty, the status.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))

@@ -138,7 +138,7 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain. If there is none, it returns a retryable engine_error.
+// AsError returns the engine error in err's chain, or else a retryable engine_error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

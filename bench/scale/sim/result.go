@@ -82,7 +82,7 @@ func (r *Rate) add(at time.Time) {
 	r.Most = max(r.Most, int(r.now))
 }
 
-// Quantile returns a quantile of sorted waits, or 0 if there are none.
+// Quantile returns a quantile of sorted waits, or 0 if waits is empty.
 func Quantile(waits []time.Duration, q float64) time.Duration {
 	if len(waits) == 0 {
 		return 0

@@ -178,7 +178,7 @@ func (h *holding) complete() {
 		err := h.delivery.Complete(context.Background(), h.nonce, result)
 		if err == nil {
 			h.client.completions++
-			// After storing thumbnails, a worker checks whether the job was deleted meanwhile.
+			// After storing thumbnails, a worker checks that the job still exists.
 			_, _ = h.service.runs.Get(context.Background(), h.job.ID)
 		}
 		return err

@@ -48,10 +48,10 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	}
 	output := e.order.Output
 	if info, err := os.Stat(output); err == nil && info.IsDir() {
-		output = filepath.Join(output, filepath.Base(beside(input, edit)))
+		output = filepath.Join(output, filepath.Base(defaultOutput(input, edit)))
 	}
 	if output == "" {
-		output = beside(input, edit)
+		output = defaultOutput(input, edit)
 	}
 	if !e.order.Detach {
 		own := kindOf(input)
@@ -123,9 +123,9 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 // so an id from a server must not be able to point to another folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside returns the default path of a result: in the input's folder, with the name that the
-// service would use. With an empty prompt, that name would be the same as the input's.
-func beside(input string, edit client.Edit) string {
+// defaultOutput returns the default path of a result: in the input's folder, with the name that the service would
+// use. With an empty prompt, that name would be the same as the input's.
+func defaultOutput(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {
 		folder = filepath.Dir(input)

@@ -56,7 +56,7 @@ func (s *Invocation) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
 		if s.Profile == "" {
-			return profile{}, nil // there is no folder for profiles
+			return profile{}, nil // the profiles folder is unknown
 		}
 		return profile{}, err
 	}

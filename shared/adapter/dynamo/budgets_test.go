@@ -149,8 +149,8 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	used(3)
 }
 
-// The store throttles servers and functions and loses responses. In the end, the recorded usage
-// equals what was spent.
+// The store throttles servers and functions and loses responses. In the end, the recorded usage equals the real
+// usage.
 func TestManyProcessesNeverExceedBudget(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()

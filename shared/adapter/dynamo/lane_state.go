@@ -103,7 +103,7 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Queue does not report counts by account, because SQS has none.
+// Queue reports no counts by account, because SQS keeps none.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err error) {
 	if queue.Waiting, queue.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Queue{}, err

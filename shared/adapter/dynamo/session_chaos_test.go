@@ -73,7 +73,7 @@ func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	}
 }
 
-// around performs a request and checks what it changed.
+// around performs a request and checks its changes.
 func (c *sessionChaos) around(_ context.Context, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

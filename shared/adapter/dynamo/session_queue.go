@@ -41,8 +41,8 @@ func (s *Sessions) RenewTickets(
 	}
 	current := append(found, nil)[0]
 	for range takeTries {
-		// The holder's name is not the name of a lease. It is passed only because the call learns
-		// the store's time from what it reads, and there may be no slots.
+		// The holder's name is not the name of a lease. It is passed only so that the call reads the store's time
+		// even if there are no slots.
 		a, err := s.stateOf(ctx, account, holder, current)
 		if err != nil {
 			return nil, 0, storeError("renew tickets", err)

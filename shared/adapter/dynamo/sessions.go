@@ -244,7 +244,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 				if err != nil {
 					return false, err
 				}
-				continue // its instance has renewed it meanwhile
+				continue // its instance has just renewed it
 			}
 		}
 		freed = true

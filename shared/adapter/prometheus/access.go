@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// readable serves only callers that send the operator's key as "Authorization: Bearer". If the key
-// is empty, it serves no one. The caller's address does not matter, because a proxy on this machine
-// calls on behalf of every client. All other callers get a 404, as for an unknown path.
+// readable serves only callers that send the operator's key as "Authorization: Bearer". An empty key matches no
+// caller. The caller's address does not matter, because a proxy on this machine calls on behalf of every client. All
+// other callers get a 404, as for an unknown path.
 //
 // failed is called for each wrong key and may delay the caller. It may be nil.
 func readable(key string, failed func(context.Context), next http.Handler) http.Handler {

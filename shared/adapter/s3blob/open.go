@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Open streams the bytes as they are read. The context must stay valid until the last read.
+// Open streams the bytes. The context must stay valid until the last read.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)

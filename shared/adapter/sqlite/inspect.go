@@ -96,8 +96,8 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkLength returns an error if a database's files are too short, and otherwise its size. SQLite
-// itself checks this only if there is no log.
+// checkLength returns an error if a database's files are too short, and otherwise its size. SQLite itself checks this
+// only without a log.
 func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
 	var page, pages, free int64
 	// A single statement sees a consistent state.

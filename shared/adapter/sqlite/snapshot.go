@@ -52,7 +52,7 @@ func checkCopy(ctx context.Context, path string) error {
 
 const placeCheck = time.Minute // the timeout for Place's check
 
-// Place writes a snapshot to path, where no database may exist.
+// Place creates a database at path from a snapshot.
 //
 // Errors: the reader's errors; integrity.ErrDamaged; an existing database; a newer version's
 // schema; file system errors.

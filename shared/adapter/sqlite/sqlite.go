@@ -46,7 +46,7 @@ type Options struct {
 	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets
 	// no other. 0 means no limit.
 	AccountLeases int
-	// Free returns how many more bytes of records calls may create. If it is nil, there is no limit.
+	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
 	// Committed is called after each durable transaction of this process, before its call returns, with the
 	// database's number of durable transactions. It may be nil, and it must not call the database.

@@ -108,8 +108,8 @@ func asValues(names map[string]string) map[string]map[string]any {
 	return values
 }
 
-// same compares what was sent with the description. If the description has a path, such as {"S.$":
-// "$.nonce"}, any value of that type matches.
+// same compares sent items with their description. If the description has a path, such as {"S.$": "$.nonce"}, any
+// value of that type matches.
 func same(t *testing.T, what string, sent, described map[string]map[string]any) {
 	t.Helper()
 	for name := range described {

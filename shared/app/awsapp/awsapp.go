@@ -1,6 +1,6 @@
-// Package awsapp assembles what the media service's AWS programs, both functions and containers,
-// have in common. Settings are read from the environment. All code linked into a function slows its
-// start, so each program adds its other components itself.
+// Package awsapp assembles the components that the media service's AWS functions and containers share. Settings are
+// read from the environment. All code linked into a function slows its start, so each program adds its other
+// components itself.
 package awsapp
 
 import (

@@ -1,5 +1,5 @@
-// Package gatewayapp assembles what the inference gateway's AWS functions have in common. It is
-// separate from awsapp because the media service's functions need no models.
+// Package gatewayapp assembles the shared components of the inference gateway's AWS functions. It is separate from
+// awsapp because the media service's functions need no models.
 package gatewayapp
 
 import (

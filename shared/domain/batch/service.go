@@ -34,7 +34,7 @@ type Config struct {
 	// Batch ids have the same format as file ids.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch. Without it, they would find the batch later.
+	// Wake notifies the runners of a new or cancelled batch, which they would otherwise find later.
 	Wake func(ctx context.Context, b Batch)
 }
 

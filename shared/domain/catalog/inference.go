@@ -168,8 +168,8 @@ type Upstream struct {
 	Discovery Discovery
 	// Model is the model's name on the server.
 	Model string
-	// Secret says where to find the server's key: "env:NAME", "file:PATH" or
-	// "secretsmanager:ARN#FIELD". Empty means that there is no key.
+	// Secret says where to find the server's key: "env:NAME", "file:PATH" or "secretsmanager:ARN#FIELD". Empty means
+	// no key.
 	Secret string
 	// KeyHeader is the header in which the key is sent as is. Empty means "Authorization: Bearer".
 	KeyHeader string

@@ -129,8 +129,8 @@ type Plan struct {
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". Without an input,
-// input and rate are zero.
+// Plan returns the plan for a resolution and an orientation, which may be "". input and rate are zero without an
+// input.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)

@@ -37,7 +37,7 @@ type Key struct {
 	Account string
 	Tier    string
 	Label   string // chosen by the key's owner
-	// Admin keys create and revoke keys of their own account (see KeyService).
+	// Admin keys create and revoke keys of their account (see KeyService).
 	Admin     bool
 	CreatedAt time.Time
 	// ExpiresAt is zero if the key never expires.

@@ -106,9 +106,9 @@ func jwtHeader(hash Hash) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
 }
 
-// findJWT returns a JWT's token with a single read. The claims identify the record that holds the
-// public key, so they are read before the signature is verified. To limit what an unverified JWT
-// can do, its header must be one that this service makes, and only the token hash is decoded.
+// findJWT returns a JWT's token with a single read. The claims identify the record that holds the public key, so they
+// are read before the signature is verified. To reduce the attack surface, the header must be one that this service
+// makes, and only the token hash is decoded.
 //
 // Errors: fault.NotFound if the JWT is malformed or forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {

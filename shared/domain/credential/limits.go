@@ -29,7 +29,7 @@ func RouteGroups() []RouteGroup {
 
 const MaxKeyModels = 20
 
-// Limits restricts what a permanent key and its client tokens may do. The zero value allows everything.
+// Limits restricts a permanent key and its client tokens. The zero value allows everything.
 type Limits struct {
 	// Models lists model ids or aliases. Empty allows all. Aliases are resolved when the key is used.
 	Models []string `json:"models,omitempty"`

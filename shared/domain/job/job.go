@@ -124,7 +124,7 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 }
 
 // Changed reports whether the result differs from the input in anything but size and frame rate. known is false
-// if there is no result or no input, or if the engine did not report which part of the prompt it followed.
+// without a result or an input, or if the engine did not report which part of the prompt it followed.
 func (j Job) Changed() (changed, known bool) {
 	if j.Result == nil || j.Request.Inputs[catalog.DataField].Blob == "" {
 		return false, false

@@ -42,7 +42,7 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs deleter) error {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
-	// A crashed run may have left a preview or a result on disk. Without the record, no sweep would find it.
+	// A crashed run may have left a preview or a result on disk. No sweep would find it without the record.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {

@@ -30,7 +30,7 @@ const (
 	changesPause = 2 * time.Second
 )
 
-// Wait waits until an account's job has ended, which is no later than its deadline.
+// Wait waits until an account's job ends, at its deadline at the latest.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	pace := s.Pace(ctx)
 	for j, err := range s.reads(ctx, account, id, pace.Next) {

@@ -38,7 +38,7 @@ type Instance struct {
 	tellTried func()
 
 	mu    sync.Mutex
-	lease *lease // nil if there is none
+	lease *lease // nil without a lease
 	// owed lists the slots that the store has yet to free.
 	owed    []debt
 	counted int

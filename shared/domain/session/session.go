@@ -69,8 +69,8 @@ type Store interface {
 	// Free frees a slot. It does nothing if the slot is already free or has another owner.
 	Free(ctx context.Context, slot Slot) error
 
-	// Active counts the account's open slots, except those of leases older than TakeAfter. It
-	// reflects every Take and Free that has returned.
+	// Active counts the account's open slots, ignoring leases older than TakeAfter. It reflects every Take and Free
+	// that has returned.
 	Active(ctx context.Context, account string) (int, error)
 
 	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with zeros

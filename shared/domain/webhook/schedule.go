@@ -25,8 +25,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the next attempt is due, or the zero time if there is none. A receiver may
-// ask for a longer wait, but no longer than the next step's wait. random is in [0, 1).
+// nextAfter returns when the next attempt is due, or the zero time if none follows. A receiver may ask for a longer
+// wait, but no longer than the next step's wait. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -51,7 +51,7 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// Without a WebSocket, or while the run waits for other runs, a healthy run looks stalled.
+			// A healthy run looks stalled without a WebSocket, or while it waits for other runs.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}

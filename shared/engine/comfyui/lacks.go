@@ -68,8 +68,7 @@ func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err 
 	return l.lacks, l.err
 }
 
-// lacks describes what the server lacks for a workflow. If it lacks nothing, the result is cached
-// until a run is rejected.
+// lacks lists a workflow's requirements that the server lacks. An empty list is cached until a run is rejected.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]

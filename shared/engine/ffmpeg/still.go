@@ -24,9 +24,9 @@ import (
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first frame, for a program that does not decode untrusted pictures
-// itself. The pixels match those of ReadImage, scaled down if the longer side exceeds side, in pixels. The result
-// is stored row by row from the top, with four bytes per pixel: red, green, blue and alpha, not premultiplied.
-// The data goes through pipes rather than the disk, unless the picture must be converted first.
+// itself. The pixels match ReadImage's, scaled down if the longer side exceeds side, in pixels. The result is stored
+// row by row from the top, with four bytes per pixel: red, green, blue and alpha, not premultiplied. The data goes
+// through pipes rather than the disk, unless the picture must be converted first.
 //
 // Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if
 // the machine is at fault.

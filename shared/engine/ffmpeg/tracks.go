@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// This file alone determines how tracks are read and corrected. The probe chooses them as specified
-// in docs/contract/media.md#tracks.
+// Only this file determines how tracks are read and corrected. The probe chooses them as specified in
+// docs/contract/media.md#tracks.
 
 // Corrections need a probe.
 func (s Source) corrected() bool {

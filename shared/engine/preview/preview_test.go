@@ -265,7 +265,7 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 	}
 }
 
-// The clip turns from blue to red. Without the option, colors are matched to the entire clip.
+// The clip turns from blue to red. By default, colors are matched to the entire clip.
 func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec

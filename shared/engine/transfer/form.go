@@ -1,5 +1,5 @@
-// Package transfer is for engines whose servers do not share a disk with this machine. It provides forms with
-// files, downloads, and the conversion of a server's result to what the catalog promises.
+// Package transfer is for engines whose servers do not share a disk with this machine. It provides forms with files,
+// downloads, and conversion of results to the format that the catalog promises.
 package transfer
 
 import (

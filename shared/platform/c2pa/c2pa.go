@@ -53,7 +53,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 		return nil, err
 	}
 	if path == "" {
-		path = beside(os.Executable)
+		path = libraryPath(os.Executable)
 	} else if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("c2pa: %w", err)
 	}
@@ -75,8 +75,8 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// beside returns the path of a library next to this program, or just the library's name, for the system to search.
-func beside(executable func() (string, error)) string {
+// libraryPath returns the path of a library next to this program, or else just its name, for the system to search.
+func libraryPath(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
 		return libc2pa.Name()

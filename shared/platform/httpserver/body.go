@@ -76,7 +76,7 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads what a handler leaves unread, so the deadline applies from the start.
+	// The server itself drains the body after the handler, so the deadline applies from the start.
 	b.limit()
 	return b
 }

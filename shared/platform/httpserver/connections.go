@@ -18,7 +18,7 @@ const (
 
 // connections limits a server's open connections. When a limit is reached, a new connection replaces one without a
 // known account. If every connection has a known account, the new one is closed. The replaced connection is from the
-// site and address with the most connections: the one that has been idle longest, or if none is idle, the oldest.
+// site and address with the most connections: the longest idle or, if all are busy, the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int

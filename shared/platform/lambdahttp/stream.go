@@ -38,7 +38,7 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// Without a status, the invocation fails and API Gateway responds.
+			// The invocation fails without a status, and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure

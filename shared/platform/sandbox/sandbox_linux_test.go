@@ -125,7 +125,7 @@ func TestPermittedActionsWork(t *testing.T) {
 	}
 }
 
-// Without the layers that deny them, the actions succeed. This proves that those layers are responsible.
+// The actions succeed without the layers that deny them. This proves that those layers are responsible.
 func TestForbiddenActionsAreDenied(t *testing.T) {
 	f := newSandbox(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {

@@ -22,8 +22,8 @@ type Codec struct {
 
 	mu     sync.Mutex
 	helper *process
-	// begun means that the decoder has the frames that later ones depend on.
-	begun bool
+	// ready means that the decoder has the frames that later ones depend on.
+	ready bool
 	// last is the current helper, which Close can end while another goroutine holds mu.
 	last atomic.Pointer[process]
 	// restarts counts the helpers started after the first.
@@ -45,15 +45,15 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	if err != nil {
 		return false, err
 	}
-	begun := c.begun
-	c.begun = false // until this frame has been decoded
+	ready := c.ready
+	c.ready = false // until this frame has been decoded
 	header, ok := Inspect(frame)
 	switch {
 	case !ok:
 		return false, ErrBroken
 	case len(frame) > MaxFrame, header.Width*header.Height > MaxPixels:
 		return false, ErrTooLarge
-	case !header.Key && !begun:
+	case !header.Key && !ready:
 		return false, ErrKeyFrame
 	}
 	copy(h.shared[helper.FrameIn:], frame)
@@ -61,7 +61,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	if err != nil {
 		return false, err
 	}
-	if c.begun = true; answer.Width == 0 {
+	if c.ready = true; answer.Width == 0 {
 		return false, nil
 	}
 	width, height := int(answer.Width), int(answer.Height)
@@ -186,7 +186,7 @@ func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (help
 
 func (c *Codec) drop(h *process) error {
 	h.end()
-	c.helper, c.begun = nil, false
+	c.helper, c.ready = nil, false
 	if c.closed.Load() {
 		return ErrClosed
 	}

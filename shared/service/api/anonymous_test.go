@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// Without a credential, a call needs at most 128 KiB of memory plus 20 bytes per byte received.
+// An anonymous call needs at most 128 KiB of memory plus 20 bytes per byte received.
 func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{}})
 	lines := []string{

@@ -130,7 +130,7 @@ type InfoRoutes struct {
 	// InferenceURL is the inference gateway's base URL, for the OpenAPI document, which covers both
 	// services. Empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is the console's URL relative to GET /, such as "./console/". It is empty if there is no console.
+	// ConsoleURL is the console's URL relative to GET /, such as "./console/". It is empty without a console.
 	ConsoleURL string
 	Engine     EngineFacts
 }

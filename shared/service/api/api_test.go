@@ -345,7 +345,7 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files lists the stored files, including those that are still arriving.
+// files lists the stored files, including files that are still arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {

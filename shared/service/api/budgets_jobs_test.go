@@ -145,7 +145,7 @@ func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// A warning becomes due if a limit falls below the usage, or if a job needs more than what is left.
+// A warning becomes due if a limit falls below the usage, or if a job needs more than is left.
 func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

@@ -602,7 +602,7 @@ func (w *diskWorld) holds(when string) {
 
 type folderOfJob struct{ inputs, results, previews, thumbnails int64 }
 
-// uncounted describes bytes in the blob folder that no class covers. It returns "" if there are none.
+// uncounted describes bytes in the blob folder that no class covers. It returns "" if it finds none.
 func (w *diskWorld) uncounted() (wrong string) {
 	w.t.Helper()
 	var stored, left int64

@@ -33,7 +33,7 @@ type sent struct {
 	problems problems
 }
 
-// submission maps each field's primary name to what was sent.
+// submission maps each field's primary name to its content.
 type submission map[string]*sent
 
 // begin adds an entry for a field that was sent. If the field was already sent, begin returns nil.

@@ -156,7 +156,7 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent records whether reading failed, so that such a failure can be told apart from an error in take.
+// partContent records whether reading failed, to distinguish this failure from an error in take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is an item in docs/contract/errors.md#validation-errors. The types and messages match
-// those of pydantic 2, so that tools written for it understand them.
+// problem is an item in docs/contract/errors.md#validation-errors. The types and messages match pydantic 2, so that
+// tools written for it understand them.
 type problem struct {
 	// Location is the path to the value: "body" and the field's name.
 	Location []string `json:"loc"`

@@ -175,7 +175,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch. It returns false if there is no batch or no free slot.
+// begin starts work on the next open batch. It returns false without a batch or a free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()

@@ -501,7 +501,7 @@ func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	}
 }
 
-// Calls of an ended batch are cancelled if other accounts are waiting. They are still billed, as they are not retried.
+// Calls of an ended batch are cancelled if other accounts are waiting. They are not retried, so they are billed.
 func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {

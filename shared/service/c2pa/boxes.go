@@ -45,8 +45,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns a box's size and the offset of its child boxes. size is 0 if there is no valid
-// box, inside if the box has no children.
+// boxSize returns a box's size and the offset of its child boxes. size is 0 without a valid box, inside without
+// children.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

@@ -21,7 +21,7 @@ import (
 const (
 	// largest limits the compressed size of the page, its files, and the picture next to the login form, in bytes.
 	largest = 113_000
-	// largestLater limits what is loaded when other pages are opened, without the samples and the video library.
+	// largestLater limits the compressed size of other pages' files, without the samples and the video library.
 	largestLater = 24_000
 )
 

@@ -18,8 +18,8 @@ type BatchResponse struct {
 	Body   []byte
 	// RetryAfter is the delay before a temporarily rejected call may be retried, or 0.
 	RetryAfter time.Duration
-	// Cut means that there is no response, because the context ended or a live call took the slot.
-	// The call has usage only if the cause is ErrGivenUp.
+	// Cut means that no response arrived, because the context ended or a live call took the slot. The call has usage
+	// only if the cause is ErrGivenUp.
 	Cut bool
 	// Used is the unmetered usage of the call, without an id.
 	Used []usage.Record

@@ -38,7 +38,7 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
-// The order is that of docs/contract/errors.md#order-of-checks, except that the model's name is in the body.
+// The order is as in docs/contract/errors.md#order-of-checks, except that the model's name is in the body.
 func TestChecksRunInOrder(t *testing.T) {
 	w := newWorld(t, setup{
 		upstreams: []*modelServer{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},

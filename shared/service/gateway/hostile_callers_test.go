@@ -47,7 +47,7 @@ var richRequests = map[string]string{
 
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced calls yield with each variant of a request in which one value is replaced by an invalid one.
+// replaced calls yield with each variant of a request that has one value replaced by an invalid one.
 func replaced(t *testing.T, body string, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))

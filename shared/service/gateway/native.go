@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// This file handles routes that are not part of the contract but that upstreams serve natively.
-// Responses are edited in place, as they are for chat.
+// This file handles routes that are not part of the contract but that upstreams serve natively. Responses are edited
+// in place, as for chat.
 
 var errNoAnswer = errors.New("the response does not have the format of the route")
 

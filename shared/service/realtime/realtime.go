@@ -141,8 +141,8 @@ type Server struct {
 	config Config
 	// edits limits the frames that are edited at the same time. Accounts take turns.
 	edits *ratelimit.Turns
-	// changes limits the prompts and images that are prepared at the same time. Its limit is half
-	// that of edits, so that a flood of prompts leaves processors for frames.
+	// changes limits the prompts and images that are prepared at the same time. It has half the limit of edits, so
+	// that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
 	decodes *ratelimit.Turns
 	texts   *texts

@@ -104,7 +104,7 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	return l, nil
 }
 
-// media returns the session's media, or nil if it has no room.
+// media returns the session's media, or nil without a room.
 func (c *connection) media() *live {
 	c.mu.Lock()
 	defer c.mu.Unlock()

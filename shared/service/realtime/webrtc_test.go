@@ -386,7 +386,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Close()
 		}
 	}
-	for how := range 10 { // allocates what is created only once
+	for how := range 10 { // makes the one-time allocations
 		one(how)
 	}
 	w.active("studio", 0)

@@ -356,16 +356,16 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// draining is a queue that closes begun when the worker's drain cancels a Receive.
+// draining is a queue that closes started when the worker's drain cancels a Receive.
 type draining struct {
 	worker.Queue
-	begun chan struct{}
+	started chan struct{}
 }
 
 func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	d, err := q.Queue.Receive(ctx, lane, lease)
 	if errors.Is(err, context.Canceled) {
-		close(q.begun) // closed only once, because the other slot has a job
+		close(q.started) // closed only once, because the other slot has a job
 	}
 	return d, err
 }
@@ -382,7 +382,7 @@ func TestDrainCompletesStoring(t *testing.T) {
 	await.Receive(t, "store.storing", store.storing)
 	var stopping sync.WaitGroup
 	stopping.Go(stop)
-	await.Receive(t, "drain.begun", drain.begun)
+	await.Receive(t, "drain.started", drain.started)
 	close(store.let)
 	stopping.Wait()
 	if j := s.get(id); j.Status != job.Completed || j.Runs != 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scope is what an expression can refer to: an item and the call's placeholders.
+// scope holds an expression's operands: an item and the call's placeholders.
 type scope struct {
 	item   item
 	names  map[string]string

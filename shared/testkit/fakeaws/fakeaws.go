@@ -4,8 +4,8 @@
 // The service's own adapters call it through the AWS SDK's clients: Config returns a configuration whose calls never
 // leave the process. So the fake sees the requests that AWS would see, with their keys, conditions and sizes.
 //
-// Calls return immediately: simulated time passes only between calls. A retry after a rejection counts in the
-// second in which it would really happen. A Cloud is not safe for concurrent use, but its DynamoDB is.
+// Calls return immediately: simulated time passes only between calls. A retry after a rejection counts in the second
+// when it would really happen. A Cloud is not safe for concurrent use, but its DynamoDB is.
 package fakeaws
 
 import (

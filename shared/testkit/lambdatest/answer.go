@@ -42,7 +42,7 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 // Request invokes a function with an API Gateway event and returns its response, of which only the
 // start may have arrived. The caller must close the body.
 //
-// Errors: those of Invoke; API Gateway would reject the response.
+// Errors: Invoke's errors; API Gateway would reject the response.
 func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	kind, body, err := f.begin(ctx, event)
 	if err != nil {

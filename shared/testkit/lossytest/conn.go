@@ -50,7 +50,7 @@ func (c *Conn) receive() {
 		c.in.carry(buffer[:n], func(packet []byte) {
 			select {
 			case c.arrived <- arrival{append([]byte(nil), packet...), from}:
-			default: // nobody reads, so the packet is lost
+			default: // no reader, so the packet is lost
 			}
 		})
 	}

@@ -113,7 +113,7 @@ func (r *Relay) receive() {
 	}
 }
 
-// client returns the socket that a client's packets to the server use, or nil if there is none.
+// client returns the socket that a client's packets to the server use, or nil on failure.
 func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

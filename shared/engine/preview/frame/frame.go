@@ -104,8 +104,8 @@ func (e *editor) read(asked request) understanding.Result {
 	return understanding.Of(understanding.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil, Live: true})
 }
 
-// current returns the plan for frames of the given size. ask has already prepared it unless the
-// size is new. If the request changes meanwhile, only this frame uses the plan.
+// current returns the plan for frames of the given size. ask has already prepared it unless the size is new. If the
+// request has changed, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {

@@ -67,7 +67,7 @@ func TestHostileSizesAreEdited(t *testing.T) {
 	}
 }
 
-// wantPicture compares a session's picture with that of a new session, and checks the lengths of its planes.
+// wantPicture compares a session's picture with a new session's, and checks the lengths of its planes.
 func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
 	t.Helper()
 	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)

@@ -2,5 +2,5 @@
 
 package frame_test
 
-// Without the race detector, every look is compared with finished media.
+// Compare every look with finished media.
 const compareEach = 1

@@ -13,7 +13,7 @@ func Variation(seed uint32) *LUT {
 	)
 }
 
-// enhance returns corrections that suit any picture, like those of a careful editor.
+// enhance returns corrections that suit any picture, like a careful editor's.
 func enhance() []Op {
 	return []Op{
 		Clarity{0.06, 0.45},

@@ -10,7 +10,7 @@ type Entry struct {
 	Medium bool
 }
 
-// List returns the looks in the order in which they are applied.
+// List returns the looks in order of application.
 func List() []Entry {
 	foreign := foreignNames()
 	var list []Entry

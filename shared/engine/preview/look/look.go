@@ -10,7 +10,7 @@
 package look
 
 type Look struct {
-	// Names lists the requested lexicon entries in the order in which they are applied. It may be empty.
+	// Names lists the requested lexicon entries in order of application. It may be empty.
 	Names []string
 	Ops   []Op
 	// Seed determines random details, such as the position of grain.
@@ -36,7 +36,7 @@ type Flatten struct {
 	Radius float64
 }
 
-// Pixelate makes solid squares in the mean color of the pixels that they cover.
+// Pixelate fills each square with the mean color of its pixels.
 type Pixelate struct {
 	// Block is the side of a square, in units.
 	Block float64

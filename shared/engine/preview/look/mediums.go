@@ -144,7 +144,7 @@ func pixelArt() []Op {
 	}
 }
 
-// pixelPalette returns 32 colors in ramps, like those of game consoles.
+// pixelPalette returns 32 colors in ramps, like a game console's.
 func pixelPalette() []oklab.Color {
 	var colors []oklab.Color
 	for _, v := range []uint32{

@@ -15,8 +15,8 @@ var closings = sync.OnceValue(func() map[rune]string {
 // maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
 const maxQuotation = 1000
 
-// quotedAt returns the quotation that starts at a token, and the offset of its end in bytes.
-// Without a quotation, the offset is 0.
+// quotedAt returns the quotation that starts at a token, and the offset of its end in bytes, or 0 without a
+// quotation.
 func quotedAt(prompt string, t token) (text string, end int) {
 	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
 	closing, ok := closings()[before]

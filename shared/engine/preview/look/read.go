@@ -264,7 +264,7 @@ func hasEdit(instruction []part) bool {
 	return slices.ContainsFunc(instruction, func(p part) bool { return p.means.edit != nil })
 }
 
-// blocked returns the parts of an ignored instruction, except those that the caller handles.
+// blocked returns the parts of an ignored instruction, except parts that the caller handles.
 func blocked(instruction []part) []part {
 	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
 		return p.class == named && len(p.means.phrase) == 0

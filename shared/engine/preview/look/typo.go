@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// Words of at least minTypo code points may have one wrong letter; those of at least minTypos, two.
+	// A word of at least minTypo code points may have one wrong letter, and from minTypos on, two.
 	minTypo  = 5
 	minTypos = 8
 	// At most this many words of a prompt are checked for misspellings.

@@ -28,7 +28,7 @@ func Read(prompt string) Result {
 // Place returns the subject that the words name, such as "bay", or "".
 func Place(prompt string) string { return places.first(wordsOf(prompt)) }
 
-// Shows reports whether the scene shows what a word of the prompt names.
+// Shows reports whether a prompt's word names something in the scene.
 func (r Result) Shows(word string) bool {
 	at := []string{word}
 	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||

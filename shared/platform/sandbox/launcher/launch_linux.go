@@ -129,9 +129,9 @@ func filterCalls(filter []uint64) error {
 	return fails(errno)
 }
 
-// dropRights drops all of root's capabilities except for reading files, because the server may have stored the
-// inputs as another user. Landlock limits what the program can read. Root in a container may lack even that
-// capability. It can then read only its own files, so dropRights fails if own is set.
+// dropRights drops all of root's capabilities except for reading files, because the server may have stored the inputs
+// as another user. Landlock limits the program's reads. Root in a container may lack even that capability. It can
+// then read only its own files, so dropRights fails if own is set.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}

@@ -64,7 +64,7 @@ type Error struct {
 	// Param is the invalid field, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is the delay before a retry, or 0 if there is none.
+	// RetryAfter is the delay before a retry, or 0 if unspecified.
 	RetryAfter time.Duration
 }
 

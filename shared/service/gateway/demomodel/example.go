@@ -13,8 +13,8 @@ var unsupported = []string{
 	"uniqueItems", "minProperties", "maxProperties", "propertyNames", "dependentSchemas", "dependentRequired",
 }
 
-// exampleOf returns a value that matches the JSON Schema, with only the required properties. If
-// there is no schema, it returns an empty object.
+// exampleOf returns a value that matches the JSON Schema, with only the required properties. A missing or null schema
+// gives an empty object.
 //
 // Errors: the schema is invalid or uses an unsupported keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {

@@ -42,7 +42,7 @@ func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text whose edits are applied as it is written, so that only one copy is in memory.
+// Edited is a JSON text whose edits are applied during writing, so that only one copy is in memory.
 type Edited struct {
 	text   []byte
 	edits  []Edit

@@ -127,7 +127,7 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members outside the contract as they were sent. It is independent of the gateway's code.
+// unnamed returns the unchanged members outside the contract. It is independent of the gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

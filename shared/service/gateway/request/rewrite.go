@@ -70,8 +70,7 @@ func (r *Request) rewrite(s *scan, caller Caller) {
 }
 
 // limitTokens forwards one of the token limits, clamped, under the upstream's name for it
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit. Without one,
-// it returns the model's limit.
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the model's limit.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -111,8 +110,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 	return min(n, limit)
 }
 
-// respond applies the rules for natively served Responses: the token limit, and no storage, which some servers
-// enable by default. It returns the forwarded limit. Without one, it returns the model's limit.
+// respond applies the rules for natively served Responses: the token limit, and no storage, which some servers enable
+// by default. It returns the forwarded limit, or else the model's limit.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {

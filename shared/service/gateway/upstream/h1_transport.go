@@ -22,7 +22,7 @@ type h1Transport struct {
 	mu sync.Mutex
 	// idle lists the idle connections, least recently used first.
 	idle []*h1Conn
-	// sweep is the timer that closes old idle connections. It is nil if there are none.
+	// sweep is the timer that closes old idle connections. If it is nil, idle is empty.
 	sweep *time.Timer
 }
 

@@ -64,7 +64,7 @@ func (w *wire) read(content []byte, m Message) {
 			w.content, n = protowire.ConsumeBytes(content)
 		case protowire.Fixed32Type, protowire.Fixed64Type:
 			n = protowire.ConsumeFieldValue(number, kind, content)
-		default: // groups could nest, but the protocol has none
+		default: // the protocol has no groups, which could nest
 			n = -1
 		}
 		if n < 0 {

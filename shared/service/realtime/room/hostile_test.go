@@ -481,8 +481,8 @@ func TestDescriptionsAreLimited(t *testing.T) {
 	}
 }
 
-// The library keeps all handshake messages, even after the handshake has ended. Nobody has proven
-// who sent them, so they must not end the connection either.
+// The library keeps all handshake messages, even after the handshake has ended. Their sender is unproven, so they
+// must not end the connection either.
 func TestForgedRecordsAreDropped(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

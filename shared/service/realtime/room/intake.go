@@ -148,9 +148,9 @@ func (i *intake) knowsSource(packet []byte) bool {
 	return i.sources[source]
 }
 
-// records returns the total size of a packet's records that do not contain application data
-// (RFC 6347, section 4.1). ok is false if the library would answer a record with a fatal alert,
-// although nobody has proven who sent it: then a forged packet would end the connection.
+// records returns the total size of a packet's records that do not contain application data (RFC 6347, section 4.1).
+// ok is false if the library would answer a record with a fatal alert, although its sender is unproven: then a forged
+// packet would end the connection.
 func (i *intake) records(packet []byte) (handshake int, ok bool) {
 	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
 	ended := i.early.Load() < 0
@@ -198,14 +198,14 @@ func (i *intake) unread() (size int) {
 type stream struct {
 	*packetio.Buffer
 	of *intake
-	// begun means that a packet with more than padding has arrived, or that the stream contains reports.
-	begun bool
+	// started means that a packet with more than padding has arrived, or that the stream contains reports.
+	started bool
 }
 
 // Write drops excess padding at the start of a stream. If the stream is undeclared, the library
 // would keep every such packet.
 func (s *stream) Write(packet []byte) (int, error) {
-	if s.begun = s.begun || !isPadding(packet); !s.begun && s.of.padding.Add(1) > maxPadding {
+	if s.started = s.started || !isPadding(packet); !s.started && s.of.padding.Add(1) > maxPadding {
 		return len(packet), nil
 	}
 	if s.Size()+len(packet) > maxFew && s.of.unread() > maxAllUnread {

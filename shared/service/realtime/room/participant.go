@@ -204,7 +204,7 @@ func (p *participant) write(socket *websocket.Conn, message *livekit.SignalRespo
 	_ = socket.Write(ctx, websocket.MessageBinary, livekit.Marshal(message))
 }
 
-// offerMedia sends an offer with the server's tracks, unless the client is the one that sends offers.
+// offerMedia sends an offer with the server's tracks, unless the client sends the offers.
 func (p *participant) offerMedia(restart bool) error {
 	if p.version != livekit.Version0 {
 		return nil

@@ -69,7 +69,7 @@ type Room struct {
 
 	mu           sync.Mutex
 	participants map[string]*participant // keyed by identity
-	// source receives the camera's video. It is nil if there is none.
+	// source receives the camera's video. It is nil without a camera.
 	source *receiver
 	// placed means that times already includes the current source.
 	placed bool

@@ -90,8 +90,7 @@ func (b *bandwidth) bitrate() int {
 // playoutURI is the header extension with which a sender requests a playout delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the maximum delay to request, in units of 10 ms. Without a request, browsers would
-// use a longer delay.
+// playoutMost is the maximum delay to request, in units of 10 ms. By default, browsers use a longer delay.
 const playoutMost = 10
 
 type playout struct{ interceptor.NoOp }

@@ -2,7 +2,7 @@ package room
 
 import "time"
 
-// timeline maps the RTP timestamps and sequence numbers of successive sources to those of a single stream.
+// timeline maps the RTP timestamps and sequence numbers of successive sources to a single stream.
 type timeline struct {
 	rate uint32
 
