@@ -23,7 +23,7 @@ func Decompress(r *http.Request, most int64) (compressed, ok bool) {
 	case "", "identity":
 		return false, true
 	case "gzip", "x-gzip":
-		r.Body, r.ContentLength = &gzipBody{Closer: r.Body, source: bufio.NewReader(io.LimitReader(r.Body, most))}, -1
+		r.Body, r.ContentLength = newGzipBody(r.Body, most), -1
 		return true, true
 	}
 	return false, false
@@ -32,13 +32,38 @@ func Decompress(r *http.Request, most int64) (compressed, ok bool) {
 // maxMembers limits the parts of a gzip body. A million empty ones would take half a second.
 const maxMembers = 100
 
+// emptyBytes is how many compressed bytes may precede as many decompressed ones. A stream may have any number of
+// blocks without content, which cost time but no memory.
+const emptyBytes = 256 << 10
+
+var errEmpty = errors.New("the gzip body is larger than its content")
+
 type gzipBody struct {
 	io.Closer
 	source  *bufio.Reader
 	decoder *gzip.Reader
 	members int
+	// in and out count the compressed and the decompressed bytes.
+	in, out int64
 	err     error
 }
+
+func newGzipBody(body io.ReadCloser, most int64) *gzipBody {
+	b, limited := &gzipBody{Closer: body}, io.LimitReader(body, most)
+	b.source = bufio.NewReader(readerFunc(func(p []byte) (int, error) {
+		if b.in > emptyBytes+b.out+b.out/8 {
+			return 0, errEmpty
+		}
+		n, err := limited.Read(p)
+		b.in += int64(n)
+		return n, err
+	}))
+	return b
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func (b *gzipBody) Read(p []byte) (n int, err error) {
 	for n == 0 && b.err == nil && len(p) > 0 {
@@ -53,7 +78,7 @@ func (b *gzipBody) Read(p []byte) (n int, err error) {
 			b.next()
 		}
 	}
-	if n > 0 {
+	if b.out += int64(n); n > 0 {
 		return n, nil
 	}
 	return 0, b.err

@@ -255,6 +255,7 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 		{"more behind it", "/v1/chat/completions", "gzip", zipped(plain) + "x", 400},
 		{"nothing", "/v1/chat/completions", "gzip", "", 400},
 		{"a bomb", "/v1/chat/completions", "gzip", string(bomb()), 413},
+		{"many empty blocks", "/v1/chat/completions", "gzip", zipped("")[:10] + strings.Repeat("\x00\x00\x00\xff\xff", 200_000), 400},
 		{"many empty members", "/v1/chat/completions", "gzip", strings.Repeat(zipped(""), 200), 400},
 	} {
 		a := w.post(c.path, c.body, "Content-Encoding: "+c.coding)

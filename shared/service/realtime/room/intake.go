@@ -61,7 +61,7 @@ type intake struct {
 
 	mu       sync.Mutex
 	streams  map[*stream]bool
-	sources  map[uint32]bool
+	sources  map[uint32]bool // of reports
 	shared   newest
 	channels atomic.Int64
 	early    atomic.Int64
@@ -127,19 +127,19 @@ func (i *intake) drops(packet []byte) bool {
 	return true
 }
 
-// knowsSource reports whether a media packet or report comes from one of the client's first maxStreams sources.
-// The library keeps hundreds of bytes per source. knowsSource also limits packets per second. The limit for
-// reports is lower, because a 60-byte report can cost the library milliseconds and megabytes.
+// knowsSource reports whether a media packet or report may pass. It limits packets per second, and the sources of
+// reports: the library keeps hundreds of bytes for each. It keeps a source of media only once a packet of it has
+// been authenticated (see buffer). The rate of reports is lower, because a 60-byte report can cost milliseconds
+// and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
-	const report, ofReport, ofMedia = 192, 4, 8 // RFC 3550, sections 5.1 and 6.4; RFC 5761, section 4
-	at, limit := ofMedia, i.media
-	if packet[1] >= report && packet[1] <= 223 {
-		at, limit = ofReport, i.reports
-	}
-	if len(packet) < at+4 || !limit.Allow() {
+	const report, ofReport = 192, 4 // RFC 3550, section 6.4; RFC 5761, section 4
+	switch {
+	case packet[1] < report || packet[1] > 223:
+		return i.media.Allow()
+	case len(packet) < ofReport+4 || !i.reports.Allow():
 		return false
 	}
-	source := binary.BigEndian.Uint32(packet[at:])
+	source := binary.BigEndian.Uint32(packet[ofReport:])
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.sources[source] && len(i.sources) < maxStreams {

@@ -2,6 +2,7 @@ package room
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/pion/sdp/v3"
@@ -37,11 +38,15 @@ func readOffer(text string) (out string, sound bool, err error) {
 	if !isUsual(&offer) {
 		return "", false, errOffer
 	}
+	offer.Attributes = slices.DeleteFunc(offer.Attributes, isUnusual)
 	for _, media := range offer.MediaDescriptions {
 		best := bestLayer(media)
 		kept := media.Attributes[:0]
 		for _, attribute := range media.Attributes {
+			attribute.Value = strings.Join(strings.Fields(attribute.Value), " ")
 			switch {
+			case isUnusual(attribute):
+				continue
 			case best != "" && attribute.Key == "rid" && ridOf(attribute.Value) != best:
 				continue
 			case best != "" && attribute.Key == "simulcast":
@@ -55,6 +60,13 @@ func readOffer(text string) (out string, sound bool, err error) {
 	whole, err := offer.Marshal()
 	return string(whole), sound, err
 }
+
+// usual lists the attributes that live video uses. The library also acts on others.
+var usual = strings.Fields("group extmap-allow-mixed msid-semantic ice-ufrag ice-pwd ice-options ice-lite fingerprint setup mid " +
+	"rtcp-mux rtcp-rsize rtpmap fmtp rtcp-fb extmap sendrecv sendonly recvonly inactive msid ssrc ssrc-group rid simulcast " +
+	"sctp-port max-message-size")
+
+func isUnusual(attribute sdp.Attribute) bool { return !slices.Contains(usual, attribute.Key) }
 
 // withoutAddresses removes the client's addresses. compact is false if the rest has too many
 // elements for its length, because each element needs 100 bytes of memory or more. Clients send one

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -31,11 +30,7 @@ type participant struct {
 	publishes     bool
 	version       livekit.Version
 	offers        *rate.Limiter
-	// connected is true once media could flow. Until then, the library keeps each description.
-	connected atomic.Bool
-	early     atomic.Int32
-
-	talking sync.Mutex
+	talking       sync.Mutex
 
 	mu sync.Mutex
 	// socket is nil while the signaling connection is lost.
@@ -51,15 +46,6 @@ type participant struct {
 	offered uint32
 	tracks  int
 	left    bool
-}
-
-// maxEarlyDescriptions limits a client's descriptions before it is connected. Clients send one or two.
-const maxEarlyDescriptions = 5
-
-// mayDescribe reports whether the client may send another description.
-func (p *participant) mayDescribe() bool {
-	early := !p.connected.Load() && p.early.Add(1) > maxEarlyDescriptions
-	return !early && p.offers.Allow()
 }
 
 // newParticipant returns a participant that has not entered the room yet.
@@ -91,7 +77,7 @@ func (p *participant) newPeer() (*peer, error) {
 	}
 	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
-			p.connected.Store(true)
+			one.connected.Store(true)
 			p.room.keyAsked.Store(true)
 		}
 	})

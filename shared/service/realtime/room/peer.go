@@ -2,7 +2,7 @@ package room
 
 import (
 	"errors"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -35,24 +35,40 @@ type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 	bounds    *intake
-	// mids names the sections of all of the client's descriptions.
-	mids map[string]bool
+	// connected is true once media could flow. Until then, the library keeps each description; early counts them.
+	// described is when the client first described itself, in nanoseconds, or 0.
+	connected atomic.Bool
+	early     atomic.Int32
+	described atomic.Int64
 }
 
-// SetRemoteDescription also remembers the client's credentials. A client may not name more than
-// maxSections sections in all: for each, the library keeps a transceiver as long as the connection.
+// maxEarlyDescriptions limits a client's descriptions before it is connected. Clients send one or two.
+const maxEarlyDescriptions = 5
+
+// mayDescribe reports whether the client may send another description.
+func (p *peer) mayDescribe() bool {
+	p.described.CompareAndSwap(0, time.Now().UnixNano())
+	return p.connected.Load() || p.early.Add(1) <= maxEarlyDescriptions
+}
+
+// isLate reports whether the client has described itself long ago without connecting.
+func (p *peer) isLate() bool {
+	described := p.described.Load()
+	return described != 0 && !p.connected.Load() && time.Since(time.Unix(0, described)) > answerTime
+}
+
+// SetRemoteDescription also remembers the client's credentials. A client may not have more than maxSections
+// sections in all: for each, the library keeps a transceiver as long as the connection.
 func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error {
-	for line := range strings.Lines(description.SDP) {
-		if mid, found := strings.CutPrefix(strings.TrimSpace(line), "a=mid:"); found {
-			p.mids[mid] = true
-		}
-	}
-	if len(p.mids) > maxSections {
-		return errOffer
-	}
 	client := iceUserOf(description.SDP)
 	p.bounds.client.Store(&client)
-	return p.PeerConnection.SetRemoteDescription(description)
+	if err := p.PeerConnection.SetRemoteDescription(description); err != nil {
+		return err
+	}
+	if len(p.GetTransceivers()) > maxSections {
+		return errOffer
+	}
+	return nil
 }
 
 // newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the limits.
@@ -79,7 +95,7 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 		return nil, err
 	}
 	connection.OnDataChannel(func(*webrtc.DataChannel) { bounds.open() })
-	return &peer{connection, limit, bounds, map[string]bool{}}, nil
+	return &peer{PeerConnection: connection, bandwidth: limit, bounds: bounds}, nil
 }
 
 // settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends nothing to an

@@ -86,7 +86,8 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		var message livekit.SignalRequest
 		switch {
 		case !signals.AllowN(time.Now(), costOf(content)),
-			time.Since(began) > answerTime && !p.connected.Load():
+			time.Since(began) > answerTime && !p.own.connected.Load() && !p.other.connected.Load(),
+			p.own.isLate(), p.other.isLate():
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
@@ -127,7 +128,7 @@ func (p *participant) handle(message *livekit.SignalRequest) {
 }
 
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
-	if !p.mayDescribe() {
+	if !p.own.mayDescribe() || !p.offers.Allow() {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
@@ -161,7 +162,7 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 }
 
 func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
-	if p.version != livekit.Version0 || !p.mayDescribe() {
+	if p.version != livekit.Version0 || !p.other.mayDescribe() || !p.offers.Allow() {
 		return
 	}
 	text, _, err := readOffer(answer.Sdp)
