@@ -740,7 +740,9 @@ export async function verified(visit) {
     return carried;
   });
   const stopped = page.waitForEvent("requestfailed", { predicate: one => one.method() === "POST" && one.url().endsWith("/v1/files") });
-  await page.route("**/v1/files", route => route.request().method() === "POST" ? undefined : route.fallback(), { times: 1 });
+  const network = await page.context().newCDPSession(page);
+  await network.send("Network.enable");
+  await network.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 100_000 });
   await dialog.dispatchEvent("drop", { dataTransfer: several });
   await dialog.getByText("Only the first of 2 files is verified.").waitFor();
   await dialog.getByRole("heading", { name: "first.mp4" }).waitFor();
