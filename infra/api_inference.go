@@ -18,6 +18,7 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/chat/completions", function: "inference"},
 			{path: "/v1/completions", function: "inference"},
 			{path: "/v1/responses", function: "inference"},
+			{path: "/v1/responses/{response_id}", function: "inference"},
 			{path: "/v1/messages", function: "inference"},
 			{path: "/v1/messages/count_tokens", function: "inference"},
 			{path: "/v1/embeddings", function: "inference"},

@@ -100,6 +100,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Batches: parts.batches,
+		Responses: parts.records.Responses(),
 		Spending: gateway.Spending{
 			Limiter: parts.limiter, Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Tokenizer: tokens,
 		},

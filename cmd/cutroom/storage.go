@@ -254,6 +254,9 @@ func (s *server) watchStorage(ctx context.Context) {
 				return
 			case <-restore.C:
 				s.reserve.Restore()
+				if err := s.records.Responses().Sweep(ctx, s.clock.Now()); err != nil && ctx.Err() == nil {
+					s.logger.Error("cannot delete expired responses", "error", err)
+				}
 			case <-ticker.C:
 				waiting = false
 			}

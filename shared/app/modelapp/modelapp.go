@@ -36,7 +36,7 @@ func New() (*gatewayapp.Parts, error) {
 	}
 	tokens, used := tokenizer.New(), dynamo.NewUsage(p.Records, table)
 	p.Gateway.Meter, p.Gateway.Usage, p.Gateway.Budgets = usage.NewDirect(used, rand.Text), used, budgets
-	p.Gateway.Tokenizer = tokens
+	p.Gateway.Tokenizer, p.Gateway.Responses = tokens, dynamo.NewResponses(p.Records, table)
 	p.Gateway.Secrets = secrets.NewUpstreams(p.AWS, upstream.LocalSecrets{})
 	p.Gateway.Embedded = demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text})
 	p.Gateway.Observer = cloudwatch.New(os.Stdout, time.Now, p.Logger)

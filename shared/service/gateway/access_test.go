@@ -18,7 +18,7 @@ const everyRoute = `
 
 // See docs/contract/auth.md#permissions.
 func TestEveryRouteChecksEveryCredential(t *testing.T) {
-	w := newWorld(t, setup{batches: true, rows: everyRoute + `
+	w := newWorld(t, setup{batches: true, responses: responses(t), rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
 	const origin = "https://app.example.com"
@@ -74,7 +74,7 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 
 // See docs/contract/auth.md#limits-of-a-key.
 func TestEveryRouteChecksKeyLimits(t *testing.T) {
-	w := newWorld(t, setup{batches: true, rows: everyRoute + `
+	w := newWorld(t, setup{batches: true, responses: responses(t), rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
 	otherModel := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })

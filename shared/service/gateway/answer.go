@@ -82,6 +82,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 			return failed(err)
 		}
 	}
+	c.keepResponse(*written)
 	c.setUsed(c.w.Header())
 	writeJSON(c.w, http.StatusOK, *written)
 	return nil

@@ -29,6 +29,7 @@ type completion struct {
 	request *request.Request
 	// translation is nil if the upstreams serve the route natively.
 	translation translation
+	keeping     keeping
 	// kept is the memory reserved for the translation. repeated is the part of it, in bytes, for fields repeated
 	// from the request. sequence is the number of the stream's next event if its events are numbered.
 	kept     reservation
@@ -90,6 +91,12 @@ func (c *completion) run() *apierror.Error {
 	} else if *read, apiErr = readBody((*read)[:0], c.r, &c.memory); apiErr != nil {
 		return apiErr
 	}
+	if c.route == catalog.Responses && c.gateway.config.Responses != nil && c.batch == nil {
+		if apiErr = c.resolve(read); apiErr != nil {
+			return apiErr
+		}
+	}
+	defer c.keeping.memory.releaseAll()
 	snapshot := c.gateway.pools.Current()
 	c.kept = c.reservation()
 	defer c.kept.releaseAll()

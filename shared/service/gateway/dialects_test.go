@@ -201,7 +201,7 @@ func TestInvalidDialectRequestsAreRejected(t *testing.T) {
 		{"responses", `{"model":"small"}`, "input is missing"},
 		{"responses", `{"model":"small","input":[]}`, "at least one item"},
 		{"responses", `{"model":"small","input":5}`, "a string or an array"},
-		{"responses", `{"model":"small","input":"x","store":true}`, "store"},
+		{"responses", `{"model":"small","input":"x","store":5}`, "store"},
 		{"responses", `{"model":"small","input":"x","background":true}`, "background"},
 		{"responses", `{"model":"small","input":"x","previous_response_id":"r"}`, "previous_response_id"},
 		{"responses", `{"model":"small","input":"x","conversation":"c"}`, "conversation"},

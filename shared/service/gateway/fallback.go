@@ -53,6 +53,9 @@ func (c *completion) begin() *apierror.Error {
 	c.pool = c.choice.snapshot.Pool(c.request.Model.ID)
 	c.choice.rest = c.otherRows()
 	c.choice.shown = len(c.choice.rest) > 0
+	if problem := c.prepareKeeping(); problem != nil {
+		return problem
+	}
 	if apiErr == nil {
 		apiErr = c.use(c.request.Model)
 	}

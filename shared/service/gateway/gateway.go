@@ -20,6 +20,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/response"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
@@ -35,6 +36,8 @@ type Config struct {
 	Authenticator *credential.Authenticator
 	// Batches serves files and batches. If nil, their paths do not exist.
 	Batches *Batches
+	// Responses keeps responses of the Responses dialect. If nil, none are kept.
+	Responses response.Store
 	// Tracer records a span for every upstream call. nil disables tracing.
 	Tracer trace.Tracer
 	// Observer may be nil. Metrics serves GET /metrics; if nil, the route does not exist.
@@ -159,6 +162,10 @@ func Models(g *Gateway) {
 		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
 	} {
 		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
+	}
+	if g.config.Responses != nil {
+		handle := g.authenticated(credential.InferenceRoutes, g.inTurn(g.keptResponse))
+		g.routes("/v1/responses/{response_id}", map[string]handler{http.MethodGet: handle, http.MethodDelete: handle})
 	}
 	// Cohere's clients use these paths.
 	for _, path := range []string{"/v2/rerank", "/rerank"} {

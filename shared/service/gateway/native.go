@@ -71,6 +71,9 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	if !c.counter.known && c.route.Generates() {
 		c.counter.addTexts(about, maxTextDepth)
 	}
+	if c.route == catalog.Responses {
+		edits = c.appendKept(edits, answer, about)
+	}
 	c.settle()
 	switch {
 	case used.Exists() && c.counts.Estimated == 0:
@@ -206,12 +209,21 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
 		}
 	}
+	if inner := object.Get("response"); inner.IsObject() && c.route == catalog.Responses {
+		edits = c.appendKept(edits, inner, inner.Get("output"))
+	}
+	edits = c.appendItemID(c.appendItemID(edits, object.Get("item.id")), object.Get("item_id"))
 	edits, done = r.meterTyped(kind, object, edits)
 	if n := object.Get("sequence_number"); n.Exists() {
 		c.sequence = n.Int() + 1
 	}
 	out := append(append(append(c.stream.out, "event: "...), kind...), "\ndata: "...)
-	c.stream.out = append(jsonedit.Append(out, e.data, edits), "\n\n"...)
+	at := len(out)
+	out = jsonedit.Append(out, e.data, edits)
+	if done && c.keeping.id != "" {
+		c.keepResponse([]byte(gjson.GetBytes(out[at:], "response").Raw))
+	}
+	c.stream.out = append(out, "\n\n"...)
 	return done, nil
 }
 

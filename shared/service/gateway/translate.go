@@ -38,6 +38,10 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		PromptTokens: c.promptSample,
 	}
 	if c.route == catalog.Responses {
+		if c.keeping.id != "" {
+			call.ID, call.Kept, call.Keep = c.keeping.id, true, c.keepResponse
+		}
+		call.Previous = c.keeping.previous
 		c.translation = dialect.NewResponses(call)
 	} else {
 		c.translation = dialect.NewMessages(call)

@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/response"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/upstream"
@@ -88,6 +89,7 @@ type setup struct {
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
 	budgets   gateway.Budgets
+	responses response.Store
 	// batches enables files and batches, but starts no runner.
 	batches bool
 	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the default.
@@ -169,7 +171,7 @@ func newWorld(t testing.TB, s setup) *world {
 		},
 		Upstreams: gateway.Upstreams{Secrets: s.secrets, Embedded: s.embedded, Random: s.random, Resolver: s.resolver},
 		Observer:  w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
-		Ready: s.ready, Batches: w.files(), BodyWait: s.bodyWait,
+		Ready: s.ready, Batches: w.files(), BodyWait: s.bodyWait, Responses: s.responses,
 		Now: w.now, Logger: logger,
 	}, gateway.Models, gateway.FilesAndBatches)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -53,6 +53,7 @@ const (
 	IntegerTooLarge  = "integer_above_max_value"
 	UnknownParameter = "unknown_parameter"
 	ContextExceeded  = "context_length_exceeded"
+	ResponseNotFound = "previous_response_not_found"
 )
 
 // Error is an error for a caller of the gateway. Its text never contains a secret, a prompt or an

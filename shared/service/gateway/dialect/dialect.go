@@ -21,6 +21,11 @@ type Call struct {
 	Created int64
 	// PromptTokens estimates the prompt's tokens, which servers report only at the end of a stream.
 	PromptTokens func() int64
+	// Kept means that the response will be kept. Previous is the response that the call continues, as JSON, or nil.
+	Kept     bool
+	Previous []byte
+	// Keep receives the response at the end of a stream. It may be nil.
+	Keep func(response []byte)
 	// Send is called after each event of a stream. It receives the output and returns the unsent rest.
 	Send func(out []byte) []byte
 }

@@ -105,7 +105,13 @@ func (r *Responses) response(out []byte, status string, counts *usage.Counts, e 
 		out = append(out, `{"reason":"content_filter"}`...)
 	}
 	out = append(append(out, `,"model":`...), r.call.Model...)
-	out = append(append(append(out, `,"output":[`...), r.items...), `],"previous_response_id":null,"store":false`...)
+	out = append(append(append(out, `,"output":[`...), r.items...), `],"previous_response_id":`...)
+	if r.call.Previous != nil {
+		out = append(out, r.call.Previous...)
+	} else {
+		out = append(out, "null"...)
+	}
+	out = strconv.AppendBool(append(out, `,"store":`...), r.call.Kept)
 	for _, field := range repeated {
 		value, ok := r.sent[field.name]
 		if !ok {
@@ -182,7 +188,14 @@ func (r *Responses) End(out []byte, counts usage.Counts) []byte {
 	r.begin()
 	r.walk.end()
 	status := r.status()
-	r.event("response."+status, func() { r.out = r.response(append(r.out, `,"response":`...), status, &counts, nil) })
+	r.event("response."+status, func() {
+		r.out = append(r.out, `,"response":`...)
+		at := len(r.out)
+		r.out = r.response(r.out, status, &counts, nil)
+		if r.call.Keep != nil {
+			r.call.Keep(r.out[at:])
+		}
+	})
 	return r.out
 }
 

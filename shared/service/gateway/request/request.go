@@ -38,6 +38,8 @@ type Request struct {
 	Completions int
 	MostTokens  int
 	TextOnly    bool
+	// Store means that the response may be kept.
+	Store bool
 
 	body []byte
 	// edits lists the edits required by the rules, except for the model's name.
@@ -108,6 +110,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 		Route: route, Model: m, Models: others, Named: s.members[modelsField].present(), Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
 		system: s.system, cacheKey: s.cacheKey, TextOnly: !s.beyondText,
+		Store:       route == catalog.Responses && s.members[storeField].kind != 'f',
 		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
 	}
 	if tools := s.members[toolsField]; tools.present() {
@@ -127,6 +130,9 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	return r, nil
 }
+
+// Input returns the prompt as JSON, such as the input of Responses.
+func (r *Request) Input() []byte { return r.body[r.prompt.start:r.prompt.end] }
 
 func (r *Request) Raw() []byte { return r.body }
 

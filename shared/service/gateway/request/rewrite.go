@@ -121,8 +121,11 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 			w.add(maxOutputTokensField.String(), strconv.Itoa(most))
 		}
 	}
-	if !w.scan.members[storeField].present() {
+	switch store := &w.scan.members[storeField]; {
+	case !store.present():
 		w.add(storeField.String(), "false")
+	case store.kind == 't':
+		w.replace(store.value, "false") // the gateway keeps the response itself
 	}
 	return most
 }

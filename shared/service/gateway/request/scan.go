@@ -256,12 +256,16 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 		s.input(value)
 	case queryField, text1Field, text2Field, documentsField:
 		s.texts(f, value)
-	case storeField, backgroundField:
+	case storeField:
+		if kind != 't' && kind != 'f' {
+			s.wrongType(f, f.String(), "a boolean")
+		}
+	case backgroundField:
 		if kind != 'f' {
-			s.wrong(f, f.String(), apierror.InvalidValue, "%s: expected false, because nothing is stored between calls.", f)
+			s.wrong(f, f.String(), apierror.InvalidValue, "%s: expected false, because calls do not run in the background.", f)
 		}
 	case previousResponseField, conversationField:
-		s.wrong(f, f.String(), apierror.InvalidValue, "%s: nothing is stored between calls; send the complete input.", f)
+		s.wrong(f, f.String(), apierror.InvalidValue, "%s: not supported here; send the complete input.", f)
 	case maxTokensField, maxCompletionTokensField, maxOutputTokensField:
 		s.limit(f, f.String(), value)
 	case rowTokensField:

@@ -1,0 +1,142 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/response"
+)
+
+func responses(t *testing.T) response.Store {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	return db.Responses()
+}
+
+func (w *world) storedResponse(method, id, key string) answer {
+	w.t.Helper()
+	return w.do(w.request(w.t.Context(), method, "/v1/responses/"+id, key, nil))
+}
+
+const nativeResponse = `{"id":"r","object":"response","status":"completed","model":"weights","store":false,` +
+	`"output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"hello there"}]}],` +
+	`"usage":{"input_tokens":1,"output_tokens":2}}`
+
+// Clients refer to earlier responses and their items, whether the server supports the dialect or not.
+func TestLaterCallsReferToKeptResponses(t *testing.T) {
+	native := events(`{"type":"response.output_item.added","item":{"id":"m","type":"message"}}`,
+		`{"type":"response.completed","response":`+nativeResponse+`}`)
+	for _, c := range []struct{ name, rows, whole string }{
+		{"translated", oneRow, whole}, {"native", strings.Replace(oneRow, "chat, completions", "responses", 1), nativeResponse},
+	} {
+		for _, streams := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, streams), func(t *testing.T) {
+				u := newUpstream(t, always(200, c.whole))
+				w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: c.rows, responses: responses(t)})
+				ask := func(body string) gjson.Result {
+					t.Helper()
+					if streams && c.name == "native" {
+						u.now(native)
+					} else if streams {
+						u.now(events(append([]string{chunk("hello there")}, chatUsed...)...))
+					}
+					a := w.post("/v1/responses", fmt.Sprintf(`{"model":"small","stream":%v,%s}`, streams, body))
+					if a.status != 200 {
+						t.Fatalf("%s: %d %s", body, a.status, a.body)
+					}
+					text := a.body
+					if streams {
+						text = text[strings.LastIndex(text, "\ndata: ")+7:]
+						if added := gjson.Get(text, "response.output.0.id").Str; strings.Count(a.body, added) < 2 {
+							t.Errorf("the events name other items than %s: %s", added, a.body)
+						}
+						return gjson.Get(text, "response")
+					}
+					return gjson.Parse(text)
+				}
+				first := ask(`"input":"one two"`)
+				id, item := first.Get("id").Str, first.Get("output.0.id").Str
+				second := ask(`"input":"three","previous_response_id":"` + id + `"`)
+				ask(`"input":[{"role":"user","content":"one two"},{"type":"item_reference","id":"` + item + `"},` +
+					`{"type":"item_reference","id":"` + second.Get("output.0.id").Str + `"}]`)
+				for _, got := range u.seen()[1:] {
+					one, hello := strings.Index(got.body, "one two"), strings.Index(got.body, "hello there")
+					if one < 0 || hello < one || strings.Contains(got.body, "item_reference") || strings.Contains(got.body, id) {
+						t.Errorf("the server got %s", got.body)
+					}
+				}
+				if first.Get("store").Raw != "true" || second.Get("previous_response_id").Str != id {
+					t.Errorf("%s\n%s", first, second)
+				}
+				if a := w.storedResponse("GET", id, studio); a.status != 200 || gjson.Get(a.body, "id").Str != id ||
+					gjson.Get(a.body, "output.0.id").Str != item {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				for _, method := range []string{"GET", "DELETE"} {
+					if a := w.storedResponse(method, id, rival); a.status != 404 {
+						t.Errorf("another account: %d %s", a.status, a.body)
+					}
+				}
+				if a := w.storedResponse("DELETE", id, studio); a.status != 200 || !gjson.Get(a.body, "deleted").Bool() {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				if a := w.storedResponse("GET", id, studio); a.status != 404 {
+					t.Errorf("after the deletion: %d %s", a.status, a.body)
+				}
+				if strings.Contains(w.log.String(), "hello") || strings.Contains(w.log.String(), "one two") {
+					t.Errorf("logged: %s", w.log)
+				}
+			})
+		}
+	}
+}
+
+func TestUnkeptResponsesAreRefused(t *testing.T) {
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: longRow, responses: responses(t)})
+	ask := func(body string) answer { return w.post("/v1/responses", `{"model":"small",`+body+`}`) }
+	id := func(a answer) string { return gjson.Get(a.body, "id").Str }
+	private := ask(`"input":"x","store":false`)
+	large := ask(`"input":"` + strings.Repeat("x", 4<<20) + `"`)
+	for _, a := range []answer{private, large} {
+		if gjson.Get(a.body, "store").Raw != "false" {
+			t.Errorf("%d %.200s", a.status, a.body)
+		}
+	}
+	old := ask(`"input":"x"`)
+	item := gjson.Get(old.body, "output.0.id").Str
+	// A reference may repeat an item only as long as the request stays within its limit.
+	reference := `{"type":"item_reference","id":"` + item + `"}`
+	if a := ask(`"input":[` + reference + strings.Repeat(","+reference, 10_000) + `]`); a.status != 400 ||
+		gjson.Get(a.body, "error.code").Str != "array_above_max_length" {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	big := `{"id":"big","role":"user","content":"` + strings.Repeat("y", 2<<20) + `"}`
+	last := id(ask(`"input":[` + big + `]`))
+	if a := ask(`"previous_response_id":"` + last + `","input":[{"type":"item_reference","id":"big"}` +
+		strings.Repeat(`,{"type":"item_reference","id":"big"}`, 20) + `]`); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	w.wait(time.Hour)
+	for _, body := range []string{
+		`"input":"x","previous_response_id":"` + id(private) + `"`, `"input":"x","previous_response_id":"` + id(large) + `"`,
+		`"input":"x","previous_response_id":"` + id(old) + `"`, `"input":"x","previous_response_id":"resp_x"`, `"input":"x","previous_response_id":""`,
+
+		`"input":[` + reference + `]`, `"input":[{"type":"item_reference"}]`,
+	} {
+		a := ask(body)
+		if a.status != 400 || gjson.Get(a.body, "error.code").Str != "previous_response_not_found" ||
+			!strings.Contains(gjson.Get(a.body, "error.message").Str, `"store": false`) {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+}
