@@ -79,30 +79,33 @@ func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milli
 // Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue changed.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	var last int64
-	others := 0
+	waiting := 0
 	for name, part := range q {
 		for _, number := range part.Tickets {
 			last = max(last, number)
 		}
 		if name != holder && !part.expired(now) {
-			others += len(part.Tickets)
+			waiting += len(part.Tickets)
 		}
-	}
-	for _, ticket := range own {
-		last = max(last, ticket.Number)
 	}
 	before, after := q[holder], holding{(now + TicketLife).Milliseconds(), map[string]int64{}}
 	for _, ticket := range own {
+		last = max(last, ticket.Number)
+		if _, known := before.Tickets[ticket.ID]; known {
+			waiting++
+		}
+	}
+	for _, ticket := range own {
 		number, known := before.Tickets[ticket.ID]
-		switch {
-		case known:
-		case others+len(after.Tickets) >= ticket.Longest:
-			continue
-		case ticket.Number > 0:
-			number = ticket.Number
-		default:
-			last++
-			number = last
+		if !known {
+			if waiting >= ticket.Longest {
+				continue
+			}
+			waiting++
+			if number = ticket.Number; number == 0 {
+				last++
+				number = last
+			}
 		}
 		after.Tickets[ticket.ID] = number
 	}

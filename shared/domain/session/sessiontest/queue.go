@@ -229,6 +229,7 @@ var queueTests = []test{
 		s.holds(one, own, 1)
 		s.Pass(moment)
 		s.holds(one, own, 2)
+		s.holds(one, []session.Ticket{{ID: ticket(3).ID, Longest: 1}, own[0]}, 2)
 	}},
 	{"give a returning ticket its place before later tickets", func(s *suite) {
 		s.full()
