@@ -1,10 +1,9 @@
-# The images of this repository's programs: a base with only FFmpeg and one program.
-# `make images` builds them all. By hand:
+# Builds the images of this repository's programs. Each image contains FFmpeg and one program. `make images` builds
+# them all. To build one yourself:
 #   docker build --target server --tag cutroom .                            the one-machine server
 #   docker build --build-arg PROGRAM=worker --tag cutroom-worker .          or media, or realtime
-# with BuildKit or without. For another processor add --platform linux/arm64, and
-# without BuildKit also --build-arg TARGETARCH=arm64. The build runs on this machine's
-# processor and cross-compiles for others.
+# BuildKit is optional. To build for another processor, add --platform linux/arm64, and without BuildKit also
+# --build-arg TARGETARCH=arm64. The build runs on this machine's processor and cross-compiles.
 ARG DEBIAN=debian:bookworm-slim
 ARG GOLANG=golang:1.26-bookworm
 
@@ -13,7 +12,7 @@ ARG TARGETARCH
 COPY scripts/build-ffmpeg.sh /
 RUN /build-ffmpeg.sh /image ${TARGETARCH}
 
-# The library that signs results: docs/provenance.md.
+# This stage installs the library that signs results: see docs/provenance.md.
 FROM --platform=${BUILDPLATFORM:-linux} ${DEBIAN} AS c2pa
 ARG TARGETARCH
 RUN apt-get update \
@@ -29,18 +28,18 @@ RUN go mod download
 COPY cmd cmd
 COPY shared shared
 ARG TARGETARCH
-# All programs are built at once, so that shared packages are compiled once for all
-# images. Debug data that would be stripped is not written.
+# Build all programs at once, so that shared packages are compiled only once for all images. Omit DWARF data, because
+# the next step would strip it anyway.
 ARG PROGRAMS=./cmd/...
 ENV CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -gcflags=all=-dwarf=false"
 RUN GOARCH=$TARGETARCH go build ${PROGRAMS}
-# Another version of the same source is only linked again.
+# If only VERSION changes, this step links the programs again without compiling them.
 ARG VERSION=devel
 RUN GOARCH=$TARGETARCH go build -ldflags "-s -w -X main.built=${VERSION}" -o /programs/ ${PROGRAMS}
 COPY LICENSE ./
 COPY scripts/module-licenses.sh scripts/
 RUN install -D LICENSE /image/usr/share/doc/cutroom/LICENSE && scripts/module-licenses.sh /image/usr/share/doc/cutroom
-# The other files of an image: users, certificates, and writable folders.
+# Create the other files of the images: users, certificates, and writable folders.
 RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/var/lib/dpkg/status.d \
  && printf 'root:x:0:0::/:\ncutroom:x:10001:10001::/var/lib/cutroom:\n' >/image/etc/passwd \
  && printf 'root:x:0:\ncutroom:x:10001:\n' >/image/etc/group \
@@ -50,12 +49,12 @@ RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/va
  && install -d -o 10001 -g 10001 /image/var/lib/cutroom /image/scratch /image/data /image/data/scratch \
  && install -d -m 1777 /image/tmp
 
-# The common base of all images.
+# All images are based on this stage.
 FROM scratch AS base
 COPY --from=build /image /
 COPY --from=ffmpeg /image /
 COPY --from=c2pa /image /
-# A deployer's files. The defaults equal the built-in files.
+# A deployer can replace these files. The defaults are the built-in ones.
 ARG CATALOG=shared/domain/catalog/catalog.yaml
 ARG TIERS=shared/domain/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
@@ -68,9 +67,9 @@ LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later AND LGP
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.vendor="Cutroom"
 
-# The one-machine server. It writes only to /data.
+# The image of the one-machine server, which writes only to /data.
 FROM base AS server
-# Docker's older builder also builds this stage for the images below, without the program.
+# Docker's older builder builds this stage for the other images too. Then PROGRAM is not cutroom.
 ARG PROGRAM=cutroom
 COPY --from=build /programs/${PROGRAM} /usr/local/bin/cutroom
 LABEL org.opencontainers.image.title="cutroom" \
@@ -83,14 +82,14 @@ HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["/u
 ENTRYPOINT ["/usr/local/bin/cutroom"]
 CMD ["dev"]
 
-# A container program of a deploy.
+# The image of a program that runs in a container of a deployment: worker, media or realtime.
 FROM base
 ARG PROGRAM=worker
 COPY --from=build /programs/${PROGRAM} /usr/local/bin/program
 LABEL org.opencontainers.image.title="cutroom-${PROGRAM}" \
       org.opencontainers.image.description="The ${PROGRAM} of Cutroom, a media editing API and an LLM gateway"
-# The only writable folder: the rest may be mounted read-only. On Fargate a volume keeps
-# the folder's owner only if the image declares it.
+# /scratch is the only writable folder, so the rest may be mounted read-only. On Fargate, a volume keeps the folder's
+# owner only if the image declares the volume.
 VOLUME ["/scratch"]
 ENV TMPDIR=/scratch
 WORKDIR /var/lib/cutroom

@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 GO ?= go
 export GO
-# Missing tools are reported before the build. Targets do not run in parallel, because they share
+# need-… targets report missing tools before anything is built. Targets do not run in parallel, because they share
 # folders.
 .NOTPARALLEL:
 need-%:
@@ -16,14 +16,14 @@ help: ## List the targets.
 
 .PHONY: run
 run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
-	@scripts/bring-c2pa.sh || true # the server says what is missing
+	@scripts/bring-c2pa.sh || true # if the library cannot be installed, the server reports it
 	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm
 run-llm: need-run-llm build ## Serve it with your language model on the processor: GGUF=path/to/model.gguf
 	@exec scripts/run-llm.sh "$(GGUF)"
 
-# The pipelines of the engine server: see docs/gpu.md.
+# MODELS is the model map that lists the engine server's pipelines: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
 run-gpu: need-run-gpu build ## Serve it with editing models on a GPU: MODELS=path/to/models.yaml
@@ -46,7 +46,7 @@ build: need-build ## Build bin/cutroom.
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
-# For a deploy with custom models: DOCUMENT=https://media.example.com/openapi.json
+# To generate clients for a deployment with custom models, set DOCUMENT=https://media.example.com/openapi.json.
 .PHONY: clients
 clients: need-clients ## Build the client packages for Python and TypeScript in bin/clients. DOCUMENT=URL or path
 	@scripts/clients.sh bin/clients $(DOCUMENT)
@@ -122,8 +122,8 @@ test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the
 	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
-# The folder of ComfyUI and its Python, for tests that start it with tiny checkpoints; or
-# the URL of a running server, for tests that need no checkpoints.
+# COMFYUI_HOME is ComfyUI's folder: tests start it with tiny checkpoints, using COMFYUI_PYTHON. Without it, only the
+# tests that need no checkpoints run, against the running server at the URL COMFYUI.
 COMFYUI_HOME ?=
 COMFYUI_PYTHON ?= python3
 COMFYUI ?= http://127.0.0.1:8188
@@ -147,12 +147,12 @@ bench: need-bench ## Print the benchmarks, each with its floor.
 	@$(GO) test -count=1 -tags nginx -run TestNginxServes ./bench
 	@$(GO) run ./bench
 
-# Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see
-# docs/deploy-options.md. It determines the functions' architecture.
+# CONTEXT has options for the deployment, such as CONTEXT="-c stage=test -c arch=x86_64": see docs/deploy-options.md.
+# It also sets the processor architecture for which functions are built.
 CONTEXT ?=
 ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
 CDK_OUTDIR ?= cdk.out
-# Stacks of the deploy: all, or such as STACKS=Cutroom-dev-gpu.
+# STACKS names the stacks to deploy, such as STACKS=Cutroom-dev-gpu. The default is all.
 STACKS ?= --all
 CDK = .tools/cdk/node_modules/.bin/cdk
 
@@ -175,15 +175,15 @@ deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT
 	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
-# Only named stacks are deployed, because with gpu=true CDK would also deploy the service's stack,
-# on which the GPUs' stack depends.
+# Apply only to the named stacks. Otherwise, with gpu=true, CDK would include the service's stack, because the GPU
+# stack depends on it.
 EXCLUSIVELY = $(if $(filter --all,$(STACKS)),,--exclusively)
-# Deploying only the data would remove everything else.
+# Rejects the option only=data, which would remove everything except the data.
 .PHONY: not-data-alone
 not-data-alone:
 	@for word in $(CONTEXT); do case "$$word" in *only=data) echo "only=data is for make import." >&2; exit 1 ;; esac; done
 
-# Imports the remaining resources of a protected stage: see docs/runbook.md.
+# Imports the resources that remain after the stack of a protected stage was deleted: see docs/runbook.md.
 .PHONY: import
 import: need-import functions cdk ## Import the remaining resources of a protected stage: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
@@ -192,20 +192,20 @@ import: need-import functions cdk ## Import the remaining resources of a protect
 check-deploy: need-check-deploy ## Check a deployment from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
 	@$(GO) run ./infra/check $(CHECK) -- $(CONTEXT)
 
-# A stage called prod is rejected with any quoting of the context: the shell reads it the same way
-# as for CDK.
+# Rejects the stage prod. The shell removes quotes from CONTEXT here in the same way as for CDK, so quotes cannot hide
+# the name.
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "make does not destroy prod." >&2; exit 1 ;; esac; done
-# Only infra/empty asks for confirmation, because a "no" to a second question from CDK would leave a
-# stack without its data. CDK asks only if nothing is emptied.
+# Only infra/empty asks for confirmation. If CDK asked a second question, a "no" would leave a stack without its data.
+# CDK asks only if infra/empty has not run.
 EMPTIED = $(filter-out %-gpu,$(STACKS))
 destroy: not-prod need-destroy functions cdk ## Delete a deployment with its data, but never prod.
 	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
-# The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
-# LOCAL_AWS_PORT, SAM_PORT and KEY are its settings: see docs/local-aws.md.
+# These targets run a deployment on this machine, with a local AWS and with the functions in Docker, started by SAM.
+# Settings are STAGE, LOCAL_AWS_PORT, SAM_PORT and KEY: see docs/local-aws.md.
 .PHONY: local-aws local-aws-stop sam-api sam-lambda sam-invoke
 local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
 	@scripts/local-aws.sh start

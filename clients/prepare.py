@@ -1,7 +1,7 @@
-"""Prepares an OpenAPI document of the service for client generators.
+"""Prepares the service's OpenAPI document for client generators.
 
-prepare.py DOCUMENT reads a file or a URL and prints the document without the parts that a client
-does not need: HTML pages, deprecated routes, and model aliases, which have the same forms.
+prepare.py DOCUMENT reads a file or a URL and prints the document without HTML pages, deprecated routes and model
+aliases. Clients do not need them: an alias accepts the same fields as its model.
 """
 
 import json

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// SAM runs the functions in Docker, in the deployment of `make local-aws`. `make sam-lambda` tests
-// all events. `make sam-invoke` tests only some, because it starts SAM and a container for each.
+// SAM runs the functions in Docker, against the deployment that `make local-aws` creates. `make sam-lambda` tests all
+// events. `make sam-invoke` tests only some, because it starts SAM and a container for each.
 func TestFunctionsRespondUnderSAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}

@@ -1,6 +1,5 @@
 #!/bin/sh
-# audit.sh: checks the pinned dependencies for vulnerabilities that the registries know. See
-# audit.py.
+# audit.sh: checks the pinned dependencies for vulnerabilities that the registries know. See audit.py.
 set -eu
 cd "$(dirname "$0")/.."
 command -v npm >/dev/null 2>&1 || { echo "missing tool: npm" >&2; exit 1; }

@@ -42,8 +42,7 @@ reference() {
 	fi
 }
 
-# debian makes an image of a minimal Debian with the certificates that this machine trusts, such as
-# a package proxy's.
+# debian makes an image of a minimal Debian with the certificates that this machine trusts, such as a package proxy's.
 debian() {
 	command -v debootstrap >/dev/null 2>&1 ||
 		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
@@ -63,8 +62,7 @@ debian() {
 	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
 		echo "deb $suite main"
 	done >"$root/debian/etc/apt/sources.list"
-	# As in the official image, remove downloaded packages, package lists and manual pages. Licenses
-	# stay.
+	# As in the official image, remove downloaded packages, package lists and manual pages. Licenses stay.
 	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \
 		"$root"/debian/usr/share/man "$root"/debian/usr/share/locale "$root"/debian/usr/share/info
 	find "$root/debian/usr/share/doc" -type f ! -name copyright -delete
@@ -73,8 +71,7 @@ debian() {
 	trap - EXIT
 }
 
-# built ARGUMENTS…: builds an image and prints the log only on failure, because both of Docker's
-# builders print a lot.
+# built ARGUMENTS…: builds an image and prints the log only on failure, because both of Docker's builders print a lot.
 built() {
 	log=$(mktemp)
 	docker build --quiet "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; return 1; }

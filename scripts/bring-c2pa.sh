@@ -1,8 +1,7 @@
 #!/bin/sh
-# bring-c2pa.sh: installs libc2pa_c into bin for `cutroom dev`, with the settings in the
-# environment. A server that signs results needs it to start, so this waits for it. For any other
-# server it is installed in the background: the server verifies Content Credentials once it exists.
-# A machine that lacks Python or a network runs without it.
+# bring-c2pa.sh: installs libc2pa_c into bin for `cutroom dev`, with the settings in the environment. A server that
+# signs results needs it to start, so this waits for it. For any other server it is installed in the background: the
+# server verifies Content Credentials once it exists. A machine that lacks Python or a network runs without it.
 set -eu
 cd "$(dirname "$0")/.."
 if scripts/wants-c2pa.sh; then

@@ -1,14 +1,12 @@
 #!/bin/sh
-# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's sources, with
-# Debian's patches, into the folder of an image: the programs, their libraries and the libraries'
-# sources; libvpx, for live video; and heif-convert, for HEIC and AVIF. It runs in a container of
-# Debian, as root. The architecture is Debian's name, such as arm64; for another architecture it
-# cross-compiles, without emulation.
+# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's sources, with Debian's patches, into
+# the folder of an image: the programs, their libraries and the libraries' sources; libvpx, for live video; and
+# heif-convert, for HEIC and AVIF. It runs in a container of Debian, as root. The architecture is Debian's name, such
+# as arm64; for another architecture it cross-compiles, without emulation.
 #
-# Debian's own build pulls in 210 libraries, mostly for displays, speech, CDs and other machines. This
-# build reads only the formats that the service accepts and writes its results: missing code cannot
-# be attacked. The decoders cover the codecs of cameras, phones, editors and the web in the accepted
-# containers.
+# Debian's own build pulls in 210 libraries, mostly for displays, speech, CDs and other machines. This build reads
+# only the formats that the service accepts and writes its results: missing code cannot be attacked. The decoders
+# cover the codecs of cameras, phones, editors and the web in the accepted containers.
 set -eu
 out=$1
 here=$(dpkg --print-architecture)
@@ -106,7 +104,7 @@ keep() {
 		bring "$library"
 	done
 }
-# The programs that serve live video load libvpx by these names, and signing programs libc2pa_c.
+# Programs that serve live video load libvpx by these names; programs that sign load libc2pa_c.
 for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; do
 	bring "$library"
 done

@@ -1,8 +1,7 @@
 #!/bin/sh
-# build-functions.sh ARCHITECTURE FOLDER: builds every function for Lambda, each in a separate
-# folder. The architecture is arm64 or x86_64. The same source gives the same bytes, so a deploy
-# changes only functions whose code changed. FUNCTIONS_OS is the system, in Go's words: Lambda's is
-# linux.
+# build-functions.sh ARCHITECTURE FOLDER: builds every function for Lambda, each in a separate folder. The
+# architecture is arm64 or x86_64. The same source gives the same bytes, so a deploy changes only functions whose code
+# changed. FUNCTIONS_OS is the system, in Go's words: Lambda's is linux.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}

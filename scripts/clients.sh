@@ -1,7 +1,6 @@
 #!/bin/sh
-# clients.sh FOLDER [DOCUMENT]: builds the client packages for Python and TypeScript into a folder.
-# DOCUMENT is the path or URL of the OpenAPI document, such as a deploy's with custom models. The
-# default is this tree's document.
+# clients.sh FOLDER [DOCUMENT]: builds the client packages for Python and TypeScript into a folder. DOCUMENT is the
+# path or URL of the OpenAPI document, such as a deploy's with custom models. The default is this tree's document.
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

@@ -1,7 +1,6 @@
 #!/bin/sh
-# docker-engine.sh start   makes sure that a Docker engine responds. If not, on
-#                          Linux as root, it installs and starts one, and prints
-#                          "started" when it responds, otherwise nothing.
+# docker-engine.sh start   makes sure that a Docker engine responds. If none responds and this is Linux with root, it
+#                          installs and starts one and prints "started". Otherwise it prints nothing.
 # docker-engine.sh stop    stops only the engine that start has started.
 #
 # The engine's process id and log are in ENGINE_FOLDER (/run/cutroom-docker).

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs every fuzz target briefly, beyond its corpus, which the tests run. The length is a number of
-# runs, because a run limited in seconds sometimes fails when it ends while an input is being
-# minimized (go.dev/issue/75804).
+# Runs every fuzz target briefly, beyond its corpus, which the tests run. The length is a number of runs, because a
+# run limited in seconds sometimes fails when it ends while an input is being minimized (go.dev/issue/75804).
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}

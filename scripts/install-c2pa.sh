@@ -1,9 +1,8 @@
 #!/bin/sh
-# install-c2pa.sh [FOLDER [ARCHITECTURE [SYSTEM]]]: installs libc2pa_c, which writes and verifies
-# Content Credentials, into a folder if it is missing. The default is bin, where the program looks
-# for it. The architecture is Debian's name, such as arm64, for Linux on a processor other than
-# this machine's; the system is as uname prints it, such as Linux. It takes the library out of its
-# Python package, pinned by hashes, and needs Python with pip or venv.
+# install-c2pa.sh [FOLDER [ARCHITECTURE [SYSTEM]]]: installs libc2pa_c, which writes and verifies Content Credentials,
+# into a folder if it is missing. The default is bin, where the program looks for it. The architecture is Debian's
+# name, such as arm64, for Linux on a processor other than this machine's; the system is as uname prints it, such as
+# Linux. It takes the library out of its Python package, pinned by hashes, and needs Python with pip or venv.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-bin}

@@ -1,7 +1,6 @@
 #!/bin/sh
-# install-package.sh NAME MANAGER=PACKAGES…: installs a program with the system's package manager.
-# It prints the command, runs it, and never asks a question. If no argument names this system's
-# package manager, it fails.
+# install-package.sh NAME MANAGER=PACKAGES…: installs a program with the system's package manager. It prints the
+# command, runs it, and never asks a question. If no argument names this system's package manager, it fails.
 set -eu
 name=$1
 shift

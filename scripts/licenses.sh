@@ -43,7 +43,8 @@ if [ ! -x "$work/python/bin/pip" ]; then
 	# An older pip does not report the current field for a package's license.
 	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
 fi
-# Only metadata: nothing is installed. The platform matches the engine's image.
+# This needs only metadata, so nothing is installed. It assumes that this machine has the platform of the engine's
+# image.
 "$work/python/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
 	--report "$work/python.json" --requirement gpu/requirements.txt
 

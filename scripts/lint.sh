@@ -1,7 +1,7 @@
 #!/bin/sh
-# Lints the repository: its format, Go by .golangci.yml, shell scripts by .shellcheckrc, the
-# JavaScript of pages and tests by scripts/tools/lint/eslint.config.mjs, the Dockerfiles, and
-# the engine server's Python. The linters are pinned, and installed into .tools.
+# Lints the repository: its format, Go with .golangci.yml, shell scripts with .shellcheckrc, the JavaScript of pages
+# and tests with scripts/tools/lint/eslint.config.mjs, the Dockerfiles, and the engine server's Python. The linters
+# are pinned and installed into .tools.
 #   scripts/lint.sh [format] [prose] [go] [shell] [js] [docker] [python] [workflows]   all if none is named
 set -eu
 cd "$(dirname "$0")/.."

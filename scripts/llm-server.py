@@ -32,8 +32,7 @@ def pooling(model: str) -> int | None:
 def routes(model: str) -> str:
     kind = pooling(model)
     if kind is None:
-        # Its Responses events lack indexes that OpenAI's clients need, so the gateway translates
-        # them.
+        # Its Responses events lack indexes that OpenAI's clients need, so the gateway translates them.
         return "[chat, completions, messages, count_tokens]"
     return "[rerank]" if kind == RANK else "[embeddings]"
 

@@ -150,8 +150,7 @@ start_worker() {
 	done
 }
 
-# address prints the URL at which the local AWS serves an API of the deployment. Its own host names
-# do not resolve.
+# address prints the URL at which the local AWS serves an API of the deployment. Its own host names do not resolve.
 address() {
 	id=$(sed -n "s|.*\"$1\": \"https://\([a-z0-9]*\)\..*|\1|p" "$of/outputs.json")
 	echo "http://127.0.0.1:$port/restapis/$id/live/_user_request_"

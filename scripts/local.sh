@@ -101,8 +101,7 @@ built() {
 	mv "$1/making" "$1/made"
 }
 
-# described FOLDER CONTEXT…: writes the stack as a template with its assets, if it is missing or has
-# changed.
+# described FOLDER CONTEXT…: writes the stack as a template with its assets, if it is missing or has changed.
 described() {
 	into=$1
 	shift

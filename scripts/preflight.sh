@@ -51,10 +51,9 @@ test-bare) needs="root git go certificates debootstrap" ;;
 	;;
 esac
 
-# The packages for each need, on each system; empty if another command provides it. Homebrew's plain
-# ffmpeg lacks the filter that HDR clips need. gcc only recommends the C library's headers on
-# Debian, and the race detector builds against them.
-# need          apt-get             dnf              pacman           apk              brew
+# The packages for each need, on each system; empty if another command provides it. Homebrew's plain ffmpeg lacks the
+# filter that HDR clips need. gcc only recommends the C library's headers on Debian, and the race detector builds
+# against them. need          apt-get             dnf              pacman           apk              brew
 packages='
 git             git                 git              git              git              git
 make            make                make             make             make             make
@@ -156,7 +155,7 @@ certified() {
 	return 1
 }
 
-# has NEED reports whether the machine meets the need.
+# has NEED reports whether the machine satisfies the requirement NEED.
 has() {
 	case $1:$system in
 	certificates:Linux) certified ;;
@@ -310,8 +309,7 @@ look() {
 	esac
 }
 
-# installing ROOT prints the command that installs everything missing, with ROOT before the parts
-# that need root.
+# installing ROOT prints the command that installs everything missing, with ROOT before the parts that need root.
 installing() {
 	install=
 	case $manager in

@@ -1,8 +1,7 @@
 #!/bin/sh
-# release-files.sh FOLDER: makes the files of a release that are not programs: what archives
-# contain next to the program in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in
-# FOLDER/sbom, client packages in FOLDER/clients, and FOLDER/install.sh.
-# RELEASES is the URL of the releases, below which install.sh finds them.
+# release-files.sh FOLDER: makes the files of a release that are not programs: what archives contain next to the
+# program in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in FOLDER/sbom, client packages in
+# FOLDER/clients, and FOLDER/install.sh. RELEASES is the URL of the releases, below which install.sh finds them.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# run-gpu.sh MODELS: serves the pipelines of the model map with an engine server on each GPU of this
-# machine, and `cutroom dev` with them. All end together.
+# run-gpu.sh MODELS: starts an engine server with the pipelines of the model map on each GPU of this machine, and
+# `cutroom dev` that uses them. Stopping one stops all.
 #
-# GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists).
-# ENGINE_PORT is the port of the first engine server (8090), only on this machine; the others use
-# the ports after it. Settings of both programs work too: see docs/gpu.md.
+# GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists). ENGINE_PORT is the port of
+# the first engine server (8090); the others use the ports after it. All listen only on localhost. The settings of
+# both programs work too: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}

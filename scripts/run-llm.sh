@@ -1,12 +1,11 @@
 #!/bin/sh
-# run-llm.sh GGUF: serves the model in the file on this machine's processor with llama.cpp's own
-# server, and `cutroom dev` with it: the gateway serves the model under the name "local". Both end
-# together.
+# run-llm.sh GGUF: serves the model in the file on this machine's processor with llama.cpp's own server, and `cutroom
+# dev` with it: the gateway serves the model under the name "local". Both end together.
 #
-# LLM_CONTEXT is the maximum of prompt and completion together, in tokens (4096). LLM_CALLS is the
-# number of concurrent requests, each with its own memory (2); further requests wait. LLM_THREADS is
-# the number of threads of the model (one for each processor). LLM_PORT is the port of the model
-# server (8082), only on this machine. LLM_KEY is its key, random by default.
+# LLM_CONTEXT is the maximum of prompt and completion together, in tokens (4096). LLM_CALLS is the number of
+# concurrent requests, each with its own memory (2); further requests wait. LLM_THREADS is the number of threads of
+# the model (one for each processor). LLM_PORT is the port of the model server (8082), which listens only on
+# localhost. LLM_KEY is its key, random by default.
 set -eu
 cd "$(dirname "$0")/.."
 gguf=${1:-}

@@ -31,7 +31,7 @@ prepared() {
 		return 1
 	fi
 	scripts/install-cdk.sh
-	# Other commands share its files, so only one may run at a time.
+	# Other commands use the same files, so only one command may run at a time.
 	LOCAL_AWS_PORT=$port python3 scripts/alone.py bin/local.lock scripts/sam.sh template
 	scripts/base-images.sh "public.ecr.aws/lambda/provided:al2023-$architecture"
 }

@@ -30,8 +30,7 @@ fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
-# packages prints the packages of a dpkg folder: one file in a full Debian, one file per
-# package in a reduced image.
+# packages prints the packages of a dpkg folder: one file in a full Debian, one file per package in a reduced image.
 packages() {
 	for status in "$1/status" "$1"/status.d/*; do
 		[ ! -f "$status" ] || { cat "$status"; echo; }

@@ -2,8 +2,7 @@
 # Functions for the scripts that lint and test, which source this file.
 
 GO=${GO:-go}
-# limit is the time limit for the tests of one package. Each wait in them is much shorter: see
-# testkit/await.
+# limit is the time limit for the tests of one package. Each wait in them is much shorter: see testkit/await.
 limit=20m
 # Without caches, compiling takes longer than all tests. Omitting debug information saves a fifth of
 # that, and optimizing CDK's large bindings takes longer than running them.
@@ -45,8 +44,7 @@ raced() {
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
 }
 
-# failures LOG: appends the failures in a log of go test to test-output/failed, and the last
-# lines of any other log.
+# failures LOG: appends the failures in a log of go test to test-output/failed, and the last lines of any other log.
 failures() {
 	found=$(awk -f scripts/failures.awk "$1")
 	echo "${found:-$(tail -n 5 "$1")}" >>test-output/failed
@@ -70,10 +68,9 @@ report_failures() {
 	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
 }
 
-# tested HOW FLAGS… PACKAGES…: runs tests, where HOW is "released test" or "raced". If TRY_AGAIN is
-# set, each failed test runs once more without the others, if failed-tests.awk allows it. Tests that
-# pass then are listed in test-output/unsteady. It runs in a subshell, so that its variables do not
-# reach its callers.
+# tested HOW FLAGS… PACKAGES…: runs tests, where HOW is "released test" or "raced". If TRY_AGAIN is set, each failed
+# test runs once more without the others, if failed-tests.awk allows it. Tests that pass then are listed in
+# test-output/unsteady. It runs in a subshell, so that its variables do not reach its callers.
 # shellcheck disable=SC2086 # a command
 tested() (
 	how=$1

@@ -40,10 +40,9 @@ plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, where HOW is "released test" or "raced". Go
-# caches the results of passed tests until a known dependency changes. A digest of other
-# dependencies is added as a -skip pattern that matches no test. The tests do not depend on the
-# folders; "." means that they have no other dependencies.
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, where HOW is "released test" or "raced". Go caches the
+# results of passed tests until a known dependency changes. A digest of other dependencies is added as a -skip pattern
+# that matches no test. The tests do not depend on the folders; "." means that they have no other dependencies.
 trusting() {
 	how=$1
 	# shellcheck disable=SC2086 # a list of folders
@@ -88,9 +87,8 @@ tools=$!
 # Everything that the stages share is compiled once, before they run concurrently.
 took "compile" released list -test -export ./... >test-output/packages
 
-# The programs of cmd are linked once, for all packages that test them: see programtest.Build.
-# A program is replaced only if it has changed. Its date is part of the key under which Go
-# keeps test results.
+# The programs of cmd are linked once, for all packages that test them: see programtest.Build. A program is replaced
+# only if it has changed. Its date is part of the key under which Go keeps test results.
 export TEST_PROGRAMS="$PWD/.tools/programs"
 link_programs() {
 	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime || return 1
@@ -127,8 +125,7 @@ functions() {
 engine() {
 	with_tools engine_server
 }
-# If all tests run again, so do these. Otherwise they run if a dependency has changed since they
-# passed.
+# If all tests run again, so do these. Otherwise they run if a dependency has changed since they passed.
 engine_server() {
 	passed=.tools/engine/passed
 	dependencies=$(scripts/unseen.sh bench clients cmd docs events functions infra shared testdata) || return 1
@@ -160,9 +157,8 @@ repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Five rows of stages run concurrently, with at most seven packages. Tests of the deployment and of
-# programs mostly wait while others compute, which keeps two processors busy. With more packages
-# each test would only take longer.
+# Five rows of stages run concurrently, with at most seven packages. Tests of the deployment and of programs mostly
+# wait while others compute, which keeps two processors busy. With more packages each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!
 in_turn console functions engine >test-output/console.log 2>&1 &

@@ -1,13 +1,12 @@
 #!/bin/sh
-# unseen.sh [FOLDER…]: prints a digest of those dependencies of a test that Go does not know, so
-# that Go's test cache can be trusted: see test.sh. Go itself sees the code that a test is compiled
-# from, and the files and variables that the test reads. It does not see the inputs and the code of
-# programs that a test starts.
+# unseen.sh [FOLDER…]: prints a digest of those dependencies of a test that Go does not know, so that Go's test cache
+# can be trusted: see test.sh. Go itself sees the code that a test is compiled from, and the files and variables that
+# the test reads. It does not see the inputs and the code of programs that a test starts.
 #
-# The digest covers every file of the repository and its executable bit, the machine's programs, the
-# tools from install-test-tools.sh, and the variables that programs read. It excludes Go test files,
-# which belong to one package each, documentation, which no program reads, and the named folders:
-# "." means all of them. Outside a Git repository every digest is different.
+# The digest covers every file of the repository and its executable bit, the machine's programs, the tools from
+# install-test-tools.sh, and the variables that programs read. It excludes Go test files, which belong to one package
+# each, documentation, which no program reads, and the named folders: "." means all of them. Outside a Git repository
+# every digest is different.
 set -eu
 cd "$(dirname "$0")/.."
 

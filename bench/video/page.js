@@ -1,7 +1,7 @@
 "use strict";
-// Sends a canvas 25 times a second, through a server or to another peer connection on this page.
-// The stamps in its frames show when they are displayed. It follows commands from the program that
-// serves it, and reports its measurements.
+// Sends video from a canvas at 25 frames per second, either through a server or to another peer connection on this
+// page. Each frame carries a stamp, so the page can measure when the frame is displayed. The page gets its orders
+// from the program that serves it, and reports the measurements to it.
 
 const canvas = document.getElementById("sent"), video = document.getElementById("shown");
 const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
@@ -9,7 +9,7 @@ const interval = 40;
 
 const sleep = time => new Promise(done => setTimeout(done, time));
 
-// Loop is one way for pictures from the canvas to the video.
+// Loop sends pictures of the canvas along one path and shows them in the video element.
 class Loop {
   constructor() {
     this.watch = new Stopwatch();
@@ -39,7 +39,8 @@ class Loop {
     video.requestVideoFrameCallback(note);
   }
 
-  // measure returns the latency of the pictures that are shown in the next seconds.
+  // measure returns the latencies of the frames that are displayed in the next given seconds, and the number of
+  // frames drawn.
   async measure(seconds) {
     const from = this.seen.length, drawn = this.watch.number;
     await sleep(1000 * seconds);
@@ -49,7 +50,8 @@ class Loop {
     };
   }
 
-  // settled returns the time until a second's pictures have their earlier latency again.
+  // settled waits until the median latency of the last half second is nearly the given latency again, for at most 20
+  // seconds. It returns how long that took, in milliseconds.
   async settled(latency) {
     const begun = performance.now();
     for (;;) {
@@ -75,7 +77,7 @@ class Loop {
   }
 }
 
-// direct opens a loop to another peer connection of this page.
+// direct opens a loop whose video goes to another peer connection of this page.
 async function direct() {
   const loop = new Loop(), from = new RTCPeerConnection(), to = new RTCPeerConnection();
   from.onicecandidate = event => event.candidate && to.addIceCandidate(event.candidate);
@@ -97,7 +99,7 @@ async function direct() {
   return loop;
 }
 
-// served opens a loop through the server at a stream URL.
+// served opens a loop whose video goes through the server's stream at url.
 async function served(url) {
   const loop = new Loop(), control = new WebSocket(url);
   control.onopen = () => control.send(JSON.stringify({ type: "livekit_join", passthrough: true }));
@@ -117,7 +119,7 @@ async function network(drop) {
   await fetch(`network?drop=${drop}`, { method: "POST" });
 }
 
-// latency measures both ways in turn.
+// latency measures the direct and the served path alternately.
 async function latency({ url, rounds, seconds }) {
   const report = { direct: [], served: [] };
   for (let round = 0; round < rounds; round++) {
@@ -133,7 +135,7 @@ async function latency({ url, rounds, seconds }) {
   return report;
 }
 
-// loss makes the network drop packets for a while, several times.
+// loss makes the network drop packets for a while, several times, and measures the effect.
 async function loss({ url, drops, seconds }) {
   const loop = await served(url), report = [];
   await loop.pictures(1);

@@ -59,7 +59,7 @@ type pageReport struct {
 var page []byte
 
 // A page from another origin gets a client token from its own backend, and can read every error.
-func TestBrowserOnAnotherOriginEdits(t *testing.T) {
+func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	t.Parallel()
 	// The engine waits until the page has asked for a result too early.
 	released := make(chan struct{})

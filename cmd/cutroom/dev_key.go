@@ -23,7 +23,7 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 	if c.DevKey != "" {
 		works, err := ensureKey(ctx, store, c.DevKey, now)
 		if err == nil && !works {
-			err = errors.New("the key was revoked, choose another")
+			err = errors.New("the key was revoked: choose a different key")
 		}
 		if err != nil {
 			return "", fmt.Errorf("CUTROOM_DEV_KEY: %w", err)
@@ -91,7 +91,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		known, err = store.FindKey(ctx, key.Hash)
 	}
 	if err == nil && known.Account != devAccount && known.Works(now) {
-		err = fmt.Errorf("the key already belongs to the account %s, choose another", known.Account)
+		err = fmt.Errorf("the key already belongs to the account %s: choose a different key", known.Account)
 	}
 	return err == nil && known.Works(now), err
 }

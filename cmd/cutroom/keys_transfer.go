@@ -118,7 +118,7 @@ func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 func same(there, key credential.Key) error {
 	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
 		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {
-		return errors.New("the key exists with another account, tier, expiry or limits")
+		return errors.New("the key already exists with a different account, tier, expiry or limits")
 	}
 	if !there.RevokedAt.IsZero() {
 		return errors.New("the key exists and is revoked")

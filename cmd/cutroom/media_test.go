@@ -19,9 +19,8 @@ import (
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a 16:9 clip of three frames with sound. tall is the same in 9:16. long lasts four
-	// seconds. endless lasts a minute, and editing it at full size takes longer than a busy machine
-	// may stall, so tests can interrupt it.
+	// tiny is a 16:9 clip of three frames with sound. tall is the same in 9:16. long lasts four seconds. endless
+	// lasts a minute; editing it at full size takes so long that tests can interrupt it, even on a slow machine.
 	tiny, tall, long, endless []byte
 	// picture is a 16:9 PNG.
 	picture []byte

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Another account's long edits fill that account's slot and the queue.
+// While one account's long edits occupy its slot and wait in the queue, another account's edits still run.
 func TestNoAccountHoldsEverySlot(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

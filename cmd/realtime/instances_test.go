@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A crashed instance's sessions count for up to 45 seconds
-// (docs/contract/limits.md#realtime-limits).
+// A crashed instance's sessions count for up to 45 seconds (docs/contract/limits.md#realtime-limits).
 func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 4)

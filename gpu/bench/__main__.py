@@ -6,11 +6,11 @@ import sys
 
 
 def main() -> int:
-    """Runs the measurement named by the first argument, by default rows."""
+    """Runs the measurement that the first argument names. The default is "rows"."""
     name, *rest = sys.argv[1:] or ["rows"]
     if name.startswith("-"):
         name, rest = "rows", sys.argv[1:]
-    # Import each only when needed, because the table needs no PyTorch.
+    # Import each module only when needed, because "table" works without PyTorch.
     if name == "table":
         from . import cards
 

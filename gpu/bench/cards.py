@@ -1,4 +1,4 @@
-"""The table of cards, computed or measured, and the publishers' figures."""
+"""Creates the table of cards, with computed or measured times, and with published figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEASURED = Path(__file__).parent / "measured.yaml"
 
 @dataclass(frozen=True)
 class Card:
-    """A card, and the map that fits its memory."""
+    """A GPU card, and the model map for its memory size."""
 
     name: str
     gigabytes: int
@@ -48,7 +48,7 @@ _WAN21 = "https://github.com/Wan-Video/Wan2.1#readme"
 _WAN22 = "https://github.com/Wan-Video/Wan2.2#readme"
 _VACE = "https://github.com/ali-vilab/VACE/issues/105"
 
-# Keyed by model size. Other sizes have no published times.
+# Keys are model sizes. There are no published times for other sizes.
 PUBLISHED = {
     "wan2.1-1.3b": Published("5 s at 480P in about 4 minutes on an RTX 4090", _WAN21),
     "wan2.1-vace-1.3b": Published("20 to 40 % longer than text to video by Wan 2.1 of its size", _VACE),
@@ -59,7 +59,7 @@ PUBLISHED = {
 
 
 class Measured(BaseModel):
-    """A row's time on a card: the seconds for five seconds of a clip, or for an image."""
+    """A measured time on a card: how many seconds the row takes for five seconds of a clip, or for an image."""
 
     card: str
     map: str
@@ -73,7 +73,7 @@ class Measured(BaseModel):
 
 
 def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
-    """Returns the file's measurements by card, map and pipeline. Later ones take precedence."""
+    """Returns the file's measurements by card, map and pipeline. Later entries override earlier ones."""
     found = [Measured.model_validate(one) for one in yaml.safe_load(path.read_text())]
     return {(one.card, one.map, one.pipeline): one for one in found}
 
@@ -100,12 +100,13 @@ def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (12
 
 
 def computed(models: ModelMap, name: str, seconds: float = 5) -> float | None:
-    """Returns the expected time for five seconds of a clip or an image, after the row is loaded."""
+    """Returns the computed time for five seconds of a clip, or for an image, in seconds. The weights are already
+    loaded."""
     return Estimates(models.pipelines, models.card).seconds(name, request_of(models.pipelines[name], seconds))
 
 
 def longest(models: ModelMap, name: str) -> int:
-    """Returns the longest clip, up to five minutes, whose edit takes less than ten minutes."""
+    """Returns the length of the longest clip, up to five minutes, whose edit takes less than ten minutes."""
     fits = [clip for clip in range(1, 301) if (computed(models, name, clip) or 0) <= 600]
     return max(fits, default=0)
 
@@ -134,9 +135,9 @@ _COLUMNS = (
 
 
 def table() -> str:
-    """Returns gpu/cards.tsv: for each pipeline of each map the seconds that five seconds of a clip,
-    or an image, take at 720p, with the weights loaded. Times of rows that were never measured are
-    computed from the model's operations, and may be wrong by half."""
+    """Returns gpu/cards.tsv. It has, for each pipeline of each map, the seconds that it takes for five seconds of a
+    720p clip, or for an image, with the weights loaded. Times that were not measured are computed from the model's
+    number of operations, and may be off by half."""
     seen = measurements()
     lines = ["\t".join(_COLUMNS)]
     for card in CARDS:

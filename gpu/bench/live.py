@@ -1,5 +1,4 @@
-"""Prints the speed of live video models on this machine's card: frames per second, and seconds per
-frame."""
+"""Prints the speed of the live video models on this machine's card: frames per second, and seconds per frame."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def _map(chosen: argparse.Namespace, file: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, row in read_model_map(FOLDER / file, "gen", settings.weights_source).live.pipelines.items():
             if chosen.tiny:
-                # Import this only here, because it needs the test packages.
+                # Import this late, because it needs the packages for tests.
                 tiny = importlib.import_module("tests.models.tiny")
                 row = LivePipelineRow.model_validate(tiny.live_row(row.class_name, Path(folder), pixels=64 * 64))
             device = "cpu" if chosen.tiny else chosen.device

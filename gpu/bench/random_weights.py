@@ -23,7 +23,7 @@ SIZES: dict[str, dict[str, Any]] = {
 _TEXT_WIDTH = 4096
 _TINY_VAE = {"base_dim": 3, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1}
 
-# Dense bf16 operations a second, according to the makers' data sheets.
+# Dense bf16 operations per second, from the manufacturers' data sheets.
 _SHEET = {
     "H200": 989e12,
     "H100 80GB HBM3": 989e12,
@@ -35,18 +35,18 @@ _SHEET = {
 }
 
 
-class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # it has no types
-    """The pipeline, with random vectors instead of encoded prompts."""
+class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # diffusers' base class has no types
+    """A pipeline that uses random vectors in place of encoded prompts."""
 
     def encode_prompt(self, *_: Any, device: Any = None, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns a prompt and a negative prompt."""
+        """Returns random embeddings for the prompt and for the negative prompt."""
         drawn = torch.randn((2, 1, 512, _TEXT_WIDTH), generator=torch.Generator().manual_seed(0))
         drawn = drawn.to(self.transformer.device, self.transformer.dtype)
         return drawn[0], drawn[1]
 
 
 def build(size: str, device: str) -> WithoutText:
-    """Returns the pipeline, with its transformer in bf16 and its VAE in fp32."""
+    """Returns the pipeline. Its transformer is in bf16 and its VAE in fp32."""
     torch.manual_seed(0)
     with torch.device(device):
         was = torch.get_default_dtype()
@@ -58,7 +58,7 @@ def build(size: str, device: str) -> WithoutText:
         finally:
             torch.set_default_dtype(was)
         vae = diffusers.AutoencoderKLWan(**(_TINY_VAE if size == "tiny" else {}))
-    # This matches loaded weights.
+    # Loading real weights has the same effect.
     for name, parameter in transformer.named_parameters():
         if set(name.split(".")) & set(transformer._keep_in_fp32_modules):
             parameter.data = parameter.data.float()
@@ -77,13 +77,13 @@ class Transformer:
     """The cost of one transformer call. A denoising step with guidance makes two calls."""
 
     parameters: int
-    # Floating-point operations of a call, and its seconds.
+    # The floating-point operations and the seconds of one call.
     operations: float
     seconds: float
 
 
 def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height: int, calls: int = 3) -> Transformer:
-    """Measures calls with latents of the row's window at the size."""
+    """Measures transformer calls with latents for one window of the row, at the given size."""
     model = pipe.transformer
     frames = (row.window.frames - 1) // 4 + 1
     inputs = {
@@ -100,18 +100,18 @@ def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height:
 
 
 def measured_peak(device: str, side: int) -> float:
-    """Returns the operations per second of a bf16 product of two square matrices."""
+    """Returns the bf16 operations per second of a product of two square matrices, as measured."""
     a, b = (torch.randn((side, side), dtype=torch.bfloat16, device=device) for _ in range(2))
     return 2 * side**3 / _timed(lambda: a @ b, device, 20)
 
 
 def sheet_peak(name: str) -> float | None:
-    """Returns the card's bf16 operations per second from its data sheet, if known."""
+    """Returns the card's bf16 operations per second according to its data sheet, or None if it is unknown."""
     return next((peak for known, peak in _SHEET.items() if re.search(rf"\b{known}\b", name)), None)
 
 
 def _timed(call: Any, device: str, calls: int) -> float:
-    """Returns the seconds of a call, without the first calls, which choose and build kernels."""
+    """Returns the seconds of a call. Warm-up calls, which choose and build kernels, are not counted."""
     call()
     _finish(device)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Prints the speed of every row of every map on this machine's card."""
+"""Prints the speed of every row of every model map on this machine's card."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cutroom_engine.write import VideoWriter
 from .cards import CARDS, FOLDER, Measured, computed, published, request_of
 from .random_weights import sheet_peak
 
-# The edit for tiny models: half a second of a small clip.
+# The edit for tiny models is half a second of a small clip.
 _TINY = {"seconds": 0.5, "size": (96, 64), "fps": 10}
 
 
@@ -71,7 +71,7 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 class _Bench:
-    """Measures row by row."""
+    """Measures one row at a time."""
 
     def __init__(self, chosen: argparse.Namespace, device: str, name: str, folder: Path) -> None:
         self._chosen = chosen
@@ -112,7 +112,7 @@ class _Bench:
 
     def _measured(self, file: str, name: str, row: PipelineRow) -> Measured:
         if self._chosen.tiny:
-            # Import this only here, because it needs the test packages.
+            # Import this late, because it needs the packages for tests.
             row = importlib.import_module("tests.models.tiny").stand_in(row, self._folder)
         if self._device != "cpu":
             torch.cuda.reset_peak_memory_stats(self._device)
@@ -148,7 +148,7 @@ class _Bench:
         return Loader(self._weights.folder, self._device).load(row)
 
     def _request(self, row: PipelineRow) -> RunRequest:
-        """Returns the row's request with existing files."""
+        """Returns the row's typical request, and creates its files."""
         request = request_of(row, **_TINY) if self._chosen.tiny else request_of(row)  # type: ignore[arg-type]
         size = request.width, request.height
         changes: dict[str, object] = {"folder": str(self._folder), "output": str(self._folder / "output")}
@@ -169,14 +169,14 @@ class _Bench:
 
 
 class _Heard:
-    """Measures the longest time between two calls from a run."""
+    """Records the longest time between two calls by a run."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         self._last = time.monotonic()
 
     def check(self) -> None:
-        """Records a call."""
+        """Notes a call by the run."""
         now = time.monotonic()
         self.longest, self._last = max(self.longest, now - self._last), now
 
@@ -185,13 +185,13 @@ class _Heard:
 
 
 def _noise(width: int, height: int) -> Frame:
-    # Use a coarse pattern, so that the clip stays small.
+    # Draw a coarse pattern, so that the encoded clip is small.
     drawn = np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(drawn).resize((width, height), Image.Resampling.BICUBIC), dtype=np.uint8)
 
 
 def _record(path: Path, found: list[Measured]) -> None:
-    """Adds measurements to the file after its heading."""
+    """Appends measurements to the file and keeps its heading."""
     head = "".join(line for line in path.read_text().splitlines(keepends=True) if line.startswith("#"))
     before = yaml.safe_load(path.read_text()) or []
     path.write_text(head + yaml.safe_dump([*before, *(one.model_dump() for one in found)], sort_keys=False))

@@ -1,4 +1,4 @@
-"""A job through the entire service: HTTP, the worker, and the engine server."""
+"""Measures a job through the entire service: HTTP, the worker, and the engine server."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 from cutroom_engine.weights import Weights
 
-# The catalog model that the job uses.
+# The catalog's model that the job uses.
 MODEL = "gen-2.1"
 
 
 def job_seconds(program: Path, clip: Path, models: ModelMap, pipeline: Pipeline, folder: Path) -> float:
-    """Returns the time from the submission of the clip to the last byte of the result."""
+    """Returns how long it takes from submitting the clip to receiving the last byte of the result, in seconds."""
     with _engine(models, pipeline, folder) as engine, _service(program, engine, folder) as client:
         began = time.perf_counter()
         with clip.open("rb") as data:

@@ -1,5 +1,5 @@
-"""Prints the speed of the engine server on this machine's GPU with a transformer of full size and
-random weights: python -m bench transformer"""
+"""Prints the speed of the engine server on this machine's GPU, with a full-size transformer of random weights: python
+-m bench transformer"""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from cutroom_engine.styles import Shot
 from .random_weights import SIZES, Transformer, build, measure_transformer, measured_peak, sheet_peak
 from .service import MODEL, job_seconds
 
-# The catalog's result for the clip with the model.
+# The size and rate of the catalog's result for this clip and model.
 WIDTH, HEIGHT, FPS = 1088, 624, 20
 
-# The time limit of a job in seconds (docs/gpu-operations.md, "Benchmark"), minus a margin for its
-# end.
+# A job's time limit in seconds (docs/gpu-operations.md, "Benchmark"), minus a margin for finishing the job.
 JOB_SECONDS = 580
 
-# The largest overhead of a job over its pipeline, as a fraction.
+# How much longer a job may take than its pipeline, as a fraction.
 OVERHEAD_BAR = 0.02
 
 
@@ -90,7 +89,7 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
 
     _reset_peak(chosen.device)
     shot = _shot(size, window.frames)
-    model.run(_shot(size, window.frames), _nothing, _nothing)  # this call chooses and builds kernels
+    model.run(_shot(size, window.frames), _nothing, _nothing)  # the first call builds kernels
     bare = _seconds(lambda: [model.run(shot, _nothing, _nothing) for _ in range(chosen.windows)])
     _print("pipeline alone", bare, frames)
     if (peak := _peak(chosen.device)) is not None:
@@ -136,7 +135,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _nothing(*_: object) -> None:
-    """Ignores reports."""
+    """Ignores progress reports."""
 
 
 def _device(device: str) -> str:

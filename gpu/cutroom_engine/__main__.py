@@ -1,4 +1,4 @@
-"""Serves: python -m cutroom_engine"""
+"""Starts the engine server: python -m cutroom_engine"""
 
 from __future__ import annotations
 
@@ -21,26 +21,24 @@ from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
 
-# The fraction of the device's memory for pipelines. The rest is for the driver and for
-# fragmentation.
+# The fraction of the device's memory that pipelines may use. The rest is for the driver and for fragmentation.
 _USABLE = 0.95
 
-# The exit status of a server that should be restarted (EX_TEMPFAIL of sysexits.h).
+# The exit status (EX_TEMPFAIL in sysexits.h) that asks for a restart of the server.
 _LOST = os.EX_TEMPFAIL
 
 
 def main() -> int:
-    """Serves until a stop signal or until no more runs are possible."""
+    """Serves until a signal stops the server, or until it can run nothing more."""
     try:
         settings = read_settings(os.environ)
         models = read_model_map(settings.models, settings.family, settings.weights_source)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
-    # Windows of many lengths would leave unusable gaps in memory.
+    # Without this, windows of many lengths would leave gaps in memory that are too small to use.
     os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
-    # Import this late, because it takes seconds and invalid settings should be reported
-    # immediately.
+    # Import this late, because the import takes seconds and invalid settings should be reported immediately.
     from . import diffusion
 
     try:
@@ -64,14 +62,14 @@ def main() -> int:
             access_log=False,
             timeout_graceful_shutdown=5,
         )
-        # It raises the signal again after it has stopped. A traceback for Ctrl-C is useless.
+        # The server raises the signal again after it has stopped. Ctrl-C should not print a traceback.
         with suppress(KeyboardInterrupt):
             Server(config, runner, live).run()
     finally:
         weights.close()
     if runner.lost or live.lost:
-        # Exit immediately: a thread that hangs in the driver would block forever, and releasing
-        # memory fails if the device has failed.
+        # Exit immediately. A thread that hangs in the driver would block a normal exit forever, and if the device has
+        # failed, releasing its memory fails too.
         logging.shutdown()
         os._exit(_LOST)
     return 0

@@ -1,5 +1,4 @@
-"""Starts a window with the previous window's last frames, for pipelines without an input for
-them."""
+"""Starts a window with the last frames of the previous window, for pipelines that have no input for them."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ import torch
 
 from .frames import Frame
 
-# Frames per latent in Wan pipelines: one in the first latent, four in each later one.
+# The number of frames per latent in Wan pipelines: 1 for the first latent, 4 for each later one.
 _FIRST, _REST = 1, 4
 
 
 class Anchor:
-    """Holds the first latents of a window to the previous window's last frames, after every step,
-    at the step's noise level. Attention carries them over to the rest of the window."""
+    """Keeps the first latents of a window equal to the previous window's last frames: after every step it replaces
+    them, at the step's noise level. Attention carries them over to the rest of the window."""
 
     def __init__(self, pipe: Any, before: list[Frame], seed: int) -> None:
         self._latents = _encoded(pipe, before)
@@ -26,7 +25,7 @@ class Anchor:
         self._noise = torch.randn(self._latents.shape, generator=drawn).to(self._latents.device)
 
     def hold(self, pipe: Any, latents: torch.Tensor) -> torch.Tensor:
-        """Returns the latents after a step with the first ones replaced."""
+        """Returns the latents after a step, with the first ones replaced."""
         scheduler = pipe.scheduler
         sigma = float(scheduler.sigmas[scheduler.step_index])
         held = (1 - sigma) * self._latents + sigma * self._noise
@@ -37,12 +36,12 @@ class Anchor:
 
 @contextmanager
 def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
-    """Makes WanAnimatePipeline treat the frames as an earlier segment. The pipeline conditions on
-    the first count of them."""
+    """Makes WanAnimatePipeline treat the given frames as an earlier segment. The pipeline conditions on the first
+    count frames."""
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:
-        # A start other than 0 means that there is a previous segment.
+        # The pipeline uses a previous segment only if start_frame is not 0.
         return prepare(_video(pipe, before[:count]), *rest, start_frame=max(start_frame, 1), **more)
 
     pipe.prepare_prev_segment_cond_latents = prepared
@@ -53,7 +52,7 @@ def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
 
 
 def anchored(before: list[Frame]) -> list[Frame]:
-    """Returns the first frames, as many as fill whole latents."""
+    """Returns the first frames, up to a number that fills whole latents."""
     if not before:
         return []
     return before[: _FIRST + (len(before) - _FIRST) // _REST * _REST]

@@ -1,5 +1,4 @@
-"""Interpolated frames: FFmpeg interpolates the frames of a model that works at a lower rate than
-the result."""
+"""Uses FFmpeg to interpolate frames, for models that work at a lower frame rate than the result."""
 
 from __future__ import annotations
 
@@ -14,14 +13,13 @@ from av.filter import Graph
 
 from .frames import Frame
 
-# Motion is estimated from both sides. Blocks overlap, which hides their edges. At a cut the
-# previous frame is repeated, because motion cannot be followed there.
+# Estimate motion in both directions. Overlap the blocks, which hides their edges. At a cut, where motion cannot be
+# followed, repeat the previous frame.
 _OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
 
 
 def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames at one rate to count frames at a higher rate. The input's last frame is
-    repeated."""
+    """Converts frames at one rate to count frames at a higher rate. The last input frame is repeated as needed."""
     source = iter(frames)
     first = next(source)
     last = first
@@ -35,7 +33,7 @@ def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Ite
 
     shown = first
     for number, frame in _filtered(seen(), rate, fps):
-        # Each is shown until the next one.
+        # Show each frame until the next one.
         while made < min(number, count):
             yield shown
             made += 1
@@ -49,7 +47,7 @@ def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Ite
 
 
 def _filtered(frames: Iterator[Frame], rate: int, fps: int) -> Iterator[tuple[int, Frame]]:
-    """Yields frames with their numbers at the higher rate."""
+    """Yields frames with their index at the higher rate."""
     graph: Graph | None = None
     for number, frame in enumerate(frames):
         graph = graph or _graph(frame, rate, fps)
@@ -67,7 +65,7 @@ def _graph(frame: Frame, rate: int, fps: int) -> Graph:
     height, width = frame.shape[:2]
     steps = [
         graph.add_buffer(width=width, height=height, format=av.VideoFormat("rgb24"), time_base=Fraction(1, rate)),
-        # minterpolate does not support RGB. Full color resolution loses nothing.
+        # minterpolate does not support RGB. YUV with full color resolution loses nothing.
         graph.add("format", "yuv444p"),
         graph.add("minterpolate", f"fps={fps}:{_OPTIONS}"),
         graph.add("format", "rgb24"),
@@ -78,7 +76,7 @@ def _graph(frame: Frame, rate: int, fps: int) -> Graph:
 
 
 def _pulled(graph: Graph, fps: int) -> Iterator[tuple[int, Frame]]:
-    """Yields the graph's finished frames."""
+    """Yields the frames that the graph has finished."""
     while True:
         try:
             made = graph.pull()

@@ -1,4 +1,4 @@
-"""Derives a pipeline's conditions from a shot's frames, as the model map specifies."""
+"""Derives a pipeline's inputs (controls, masks, poses) from a shot's frames, as the model map specifies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .styles import STYLES, Shot
 
 
 class Conditions:
-    """The models that analyze the clip, loaded with the pipeline that uses their results."""
+    """The models that analyze the clip. They are loaded with the pipeline that uses their results."""
 
     def __init__(self, row: PipelineRow, folder: Callable[[str], Path], device: str) -> None:
         self._row = row
@@ -31,7 +31,7 @@ class Conditions:
             self._parser = Parser(folder(row.mask.model), row.mask.labels, device)
 
     def of(self, shot: Shot, check: Callable[[], None]) -> Shot:
-        """Returns the shot with its conditions. check is called every few frames."""
+        """Returns the shot with its conditions. Calls check every few frames."""
         if self._poses is not None:
             shot = replace(shot, people=self._poses.people(shot.frames, check))
         if not STYLES[self._row.class_name].conditioned:

@@ -1,5 +1,5 @@
-"""VACE's inputs for a clip, as in its training: pictures derived from the clip, and the area to
-repaint. VACE was never trained on unprocessed clips (ali-vilab/VACE, issue 35)."""
+"""Prepares VACE's inputs for a clip as in VACE's training: pictures derived from the clip, and the area to repaint.
+VACE was never trained on unprocessed clips (ali-vilab/VACE, issue 35)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .frames import Frame
 
 Mask = NDArray[np.bool_]
 
-# VACE was trained with this gray in areas to repaint.
+# In VACE's training, areas to repaint had this gray.
 GREY = 128
 
 # BT.601 luma, which its training pictures used.

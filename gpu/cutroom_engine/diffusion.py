@@ -84,8 +84,7 @@ class DiffusersPipeline:
             **self._guided(),
             **self._row.call,
         }
-        # Not inference_mode: tensors that offload moves to the device in it could not be changed
-        # outside of it.
+        # Not inference_mode: tensors that offload moves to the device in it could not be changed outside of it.
         with (
             translated(),
             torch.no_grad(),

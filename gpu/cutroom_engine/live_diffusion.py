@@ -31,7 +31,8 @@ _KEPT = 32
 # The published guidance strength of latent consistency models.
 _CONSISTENCY = 8.0
 
-# Sizes that clients send: the first frame of another size takes longer on some cards.
+# Frame sizes to warm up, because clients often send them. On some cards the first frame of any other size takes
+# longer.
 _WARM = ((640, 360), (360, 640), (640, 480))
 
 

@@ -13,8 +13,7 @@ VERSION = 1
 PATH = "/v1/live"
 CONTENT_TYPE = "application/vnd.cutroom.live"
 
-# The maximum length of a text in bytes, and the maximum numbers of pixels in a frame and in an
-# image.
+# The maximum length of a text in bytes, and the maximum numbers of pixels in a frame and in an image.
 MAX_TEXT = 64 * 2**10
 MAX_PIXELS = 1920 * 1088
 MAX_IMAGE_PIXELS = 2**20

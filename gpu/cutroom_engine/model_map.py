@@ -130,8 +130,7 @@ class ServerRow(_Row):
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
-    # The fields of its forms for the clip and the reference image. If the second is not set, no
-    # image is sent.
+    # The fields of its forms for the clip and the reference image. If the second is not set, no image is sent.
     clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
     reference: Literal["input_reference", "image_reference"] | None = None
 
@@ -167,13 +166,11 @@ class PipelineRow(_Row):
     text: TextRow | None = None
     # fp8 halves the transformer's weights in memory; computation uses the row's precision.
     storage: Literal["fp8"] | None = None
-    # The same with torchao, with a scale per row of a matrix: fp8 also multiplies in FP8,
-    # fp8-weights does not.
+    # The same with torchao, with a scale per row of a matrix: fp8 also multiplies in FP8, fp8-weights does not.
     quantize: Literal["fp8", "fp8-weights"] | None = None
     # The attention kernel; if absent, or if it does not work on the device, PyTorch's choice.
     attention: Attention | None = None
-    # The largest change of the first block from step to step, as a fraction, at which the other
-    # blocks are skipped.
+    # The largest change of the first block from step to step, as a fraction, at which the other blocks are skipped.
     cache: float | None = Field(default=None, gt=0, lt=1)
     # Whether the transformer's blocks are compiled in the first run.
     compile: bool = False
@@ -182,8 +179,8 @@ class PipelineRow(_Row):
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
-    # The shift of the scheduler's noise levels, and the strength of guidance; 1.0 means none, for
-    # models that are distilled for few steps.
+    # The shift of the scheduler's noise levels, and the strength of guidance. A guidance of 1.0 means no guidance, as
+    # models distilled for few steps require.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
     # The noise levels, one for each step, for models that are distilled for these levels.
@@ -203,8 +200,7 @@ class PipelineRow(_Row):
     pixels: int | None = Field(default=None, ge=1)
     # The frame rate at which the model works. If absent, the result's rate.
     fps: int | None = Field(default=None, ge=1, le=120)
-    # How the result gets a higher rate: by frames interpolated along their motion, or by repeated
-    # frames.
+    # How the result gets a higher rate: by frames interpolated along their motion, or by repeated frames.
     between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
     # Further arguments of each call, for example {guidance_scale: 5.0}.
@@ -355,7 +351,7 @@ class LivePipelineRow(_Row):
     """A diffusers pipeline that edits live frames in a few steps, from image to image."""
 
     class_name: LiveClass = Field(alias="class")
-    # A folder in the layout of diffusers, or s3://bucket/prefix of one.
+    # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = Field(min_length=1)
     # The same for an AutoencoderTiny, which replaces the weights' own VAE: with one step, most of a
     # frame's time is spent in the VAE.

@@ -15,8 +15,7 @@ from .frames import Frame
 _NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
 _NECK = 17
 
-# Pairs of joined keypoints, in the order and the colors of OpenPose, on which such
-# pipelines are trained.
+# Pairs of joined keypoints, in the order and the colors of OpenPose, on which such pipelines are trained.
 _LIMBS = (
     (_NECK, 6),
     (_NECK, 5),

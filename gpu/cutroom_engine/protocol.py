@@ -23,8 +23,7 @@ class Input(BaseModel):
     height: int = 0
     duration: float = Field(default=0, ge=0)
     audio: bool = False
-    # The tracks to read, counted among the video tracks that are not covers and among the audio
-    # tracks.
+    # The tracks to read, counted among the video tracks that are not covers and among the audio tracks.
     picture_track: int = Field(default=0, ge=0)
     sound_track: int = Field(default=0, ge=0)
     # FFmpeg's name for a decoder, if its default decoder ignores alpha.

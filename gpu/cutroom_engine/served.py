@@ -32,8 +32,7 @@ from .read import video_frames
 from .styles import STYLES, Shot
 from .write import VideoWriter
 
-# The time limit of a call that does not wait for a model, and the interval of polls for a video, in
-# seconds.
+# The time limit of a call that does not wait for a model, and the interval of polls for a video, in seconds.
 _CALL, _POLL = 60.0, 1.0
 
 # The number of consecutive polls that may fail.

@@ -23,9 +23,8 @@ from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
-# The longest time between two lines of a run, in seconds. Loading, a working VAE and a large
-# model's step are quiet for longer. The runner finds a hung run, and silence reveals a hung
-# process.
+# The longest time between two lines of a run, in seconds. Loading, a working VAE and a large model's step are quiet
+# for longer. The runner finds a hung run, and silence reveals a hung process.
 _HEARTBEAT = 10.0
 
 

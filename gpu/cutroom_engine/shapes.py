@@ -39,7 +39,7 @@ _UMT5 = 5.68e9
 SHAPES = {
     "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9),
     "wan2.1-14b": Shape(14.29e9, 40, 5120, _UMT5, 0.127e9),
-    # VACE adds 15 blocks to the base model's 30, and 8 to its 40.
+    # VACE adds 15 blocks to the 30 of the 1.3B model, and 8 to the 40 of the 14B model.
     "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9),
     "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9),
     "wan2.2-animate-14b": Shape(17.3e9, 40, 5120, _UMT5, 0.127e9, other=0.63e9),

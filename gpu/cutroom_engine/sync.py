@@ -278,8 +278,7 @@ def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
             path.unlink()
     (partial / _MANIFEST).write_text(json.dumps([asdict(file) for file in files]))
     if folder.exists():
-        # Pipelines in memory may have mapped the old files, which exist until they are
-        # unmapped.
+        # Pipelines in memory may have mapped the old files, which exist until they are unmapped.
         old = folder.with_name(folder.name + ".old")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)

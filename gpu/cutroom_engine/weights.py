@@ -136,7 +136,6 @@ def _bucket() -> Any:
     import boto3  # needed only for weights in S3
     from botocore.config import Config
 
-    # The pool has a connection for each parallel part. The server does not stop before a hanging
-    # read ends.
+    # The pool has a connection for each parallel part. The server does not stop before a hanging read ends.
     config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)

@@ -138,7 +138,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		set := got.TimeToLiveDescription
 		if set == nil || aws.ToString(set.AttributeName) != table.TTL ||
 			set.TimeToLiveStatus != types.TimeToLiveStatusEnabled && set.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
-			faults = append(faults, fmt.Errorf("the table %s has no TTL attribute enabled", name))
+			faults = append(faults, fmt.Errorf("TTL is not enabled on the attribute %s of table %s", table.TTL, name))
 		}
 	}
 	states := map[string]cwtypes.StateValue{}

@@ -83,7 +83,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 			"cutroom-test-webhook-dead-letters": {"ApproximateNumberOfMessages": "2", "ApproximateNumberOfMessagesDelayed": "3",
 				"VisibilityTimeout": "30"},
 		}}, "video-dead-letters has 1 messages\nwebhook-dead-letters has 5 messages"},
-		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "the table cutroom-test-jobs has no TTL attribute enabled"},
+		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "TTL is not enabled on the attribute ttl of table cutroom-test-jobs"},
 		"a missing alarm":  {stubAccount{alarms: missing}, "the alarm media-errors is missing"},
 		"an alarm": {stubAccount{alarms: loud},
 			"the alarm table-throttles fired: see docs/runbook.md#table-throttles"},

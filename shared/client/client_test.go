@@ -287,7 +287,7 @@ func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	}
 }
 
-// The key is not sent to the storage. The job refers to the stored files.
+// The key is not sent to the storage service. The job refers to the stored files.
 func TestLargeInputsAreStoredFirst(t *testing.T) {
 	var c *client.Client
 	var s *service

@@ -17,8 +17,7 @@ func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }
 
-// FileThumbnail returns a JPEG thumbnail of a stored file
-// (docs/contract/media.md#thumbnails-of-files).
+// FileThumbnail returns a JPEG thumbnail of a stored file (docs/contract/media.md#thumbnails-of-files).
 func (c *Client) FileThumbnail(ctx context.Context, id string) ([]byte, error) {
 	return c.picture(ctx, bytesPath(id)+"/thumbnail")
 }

@@ -1,4 +1,4 @@
-"""Asks a language model through the gateway with OpenAI's client: chat.py TEXT."""
+"""Sends a prompt to a language model through the gateway, with OpenAI's client: chat.py TEXT."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-// Asks a language model through the gateway with OpenAI's client: node chat.mjs TEXT
+// Sends a prompt to a language model through the gateway, with OpenAI's client: node chat.mjs TEXT
 import OpenAI from "openai";
 
 const gateway = new OpenAI({

@@ -5,7 +5,7 @@ import { Jobs } from "./jobs.js";
 import type { components, paths } from "./schema.js";
 import { Service } from "./transport.js";
 
-/** Missing options are read from the environment variables of the command line, if the environment has any. */
+/** Missing options are read from the environment variables that the command line also uses, if there are any. */
 export interface CutroomOptions {
   /** CUTROOM_URL. The default is `cutroom dev` on this machine. */
   url?: string;
@@ -17,7 +17,7 @@ export interface CutroomOptions {
 }
 
 export interface TokenOptions {
-  /** The lifetime in seconds. The default is 60. */
+  /** How long the token is valid, in seconds. The default is 60. */
   expiresIn?: number;
   /** The models and the origins for which the token is valid. The default is all. */
   models?: string[];

@@ -1,6 +1,6 @@
 import type { components } from "./schema.js";
 
-/** Any error of this package. */
+/** The base class of this package's errors. */
 export class CutroomError extends Error {
   override name = "CutroomError";
 }
@@ -12,17 +12,17 @@ export interface FieldError {
   type: string;
 }
 
-/** The response of a service that rejects a call. */
+/** The service rejected a call. */
 export class APIError extends CutroomError {
   override name = "APIError";
   constructor(
     message: string,
     readonly status: number,
-    /** Identifies the call in the service's log. */
+    /** The request's id, which also appears in the service's log. */
     readonly requestID: string,
-    /** The pause that the service asks for, in seconds, or 0. */
+    /** How many seconds to wait before a retry, as requested by the service, or 0. */
     readonly retryAfter: number,
-    /** The errors of the request's fields (status 422). */
+    /** The errors in the request's fields (status 422). */
     readonly fields: FieldError[] = [],
     /** The gateway's error code, such as "model_not_found". */
     readonly code: string = "",
@@ -30,7 +30,7 @@ export class APIError extends CutroomError {
     super(message);
   }
 
-  /** Reads an error response. A proxy may send any body. Then only the status is used. */
+  /** Reads an error response. If a proxy has sent it, the body may be anything; then only the status is used. */
   static async of(response: Response): Promise<APIError> {
     const body: unknown = await response.json().catch(() => null);
     const { detail, error } = (typeof body === "object" && body !== null ? body : {}) as Refusal;
@@ -54,7 +54,7 @@ export class ConnectionError extends CutroomError {
   override name = "ConnectionError";
 }
 
-/** An awaited job failed. `job.error` contains the reason. */
+/** The job failed while the caller waited for it. `job.error` contains the reason. */
 export class JobFailed extends CutroomError {
   override name = "JobFailed";
   constructor(readonly job: components["schemas"]["Job"]) {
@@ -68,7 +68,7 @@ export function retryAfter(response: Response): number {
   return seconds > 0 ? seconds : 0;
 }
 
-/** Returns a successful response and throws an APIError for any other. */
+/** Returns a successful response. Throws an APIError for other responses. */
 export async function check(response: Response): Promise<Response> {
   if (response.ok) return response;
   throw await APIError.of(response);

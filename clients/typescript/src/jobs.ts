@@ -8,7 +8,7 @@ import { sleep, type Service } from "./transport.js";
 export type Job = components["schemas"]["Job"];
 export type Share = components["schemas"]["Share"];
 export type JobCreated = components["schemas"]["JobCreated"];
-/** The size of a picture of a result: a small one, or one for a player to show before it plays. */
+/** The size of a picture of a result: "poster" is the larger one, which a player shows before it plays. */
 export type PictureSize = "thumbnail" | "poster";
 
 /** The fields of an edit. docs/contract/media.md#forms lists the fields of each model. */
@@ -25,29 +25,29 @@ export interface Edit {
   webhook_url?: string;
 }
 
-/** The maximum number of consecutive failures of an event stream, after which the job is polled. */
+/** After this many consecutive failures, an event stream is given up and the job is polled. */
 const breaks = 3;
-/** The pause before a stream is opened again, and the limits of the pause between polls, in seconds. */
+/** The pause before a stream is opened again, and the shortest and longest pause between polls, in seconds. */
 const reconnect = 1, shortest = 0.5, longestPoll = 3;
-/** The lifetime of a file that is stored for one job, in seconds. */
+/** How long the service keeps a file that was stored for one job, in seconds. */
 const inputTTL = 3600;
 
 interface Cancellable {
   signal?: AbortSignal;
 }
 
-/** The jobs of the account. */
+/** The account's jobs. */
 export class Jobs {
   constructor(private readonly service: Service, private readonly files: Files) {}
 
   /**
-   * Submits an edit as a job. Large inputs are stored first. A retry after a broken connection creates no second job,
-   * and neither does a repeated call with the same `idempotencyKey`.
+   * Submits an edit as a job. Large inputs are stored as files first. No second job is created when a broken connection
+   * is retried, or when the call is repeated with the same `idempotencyKey`.
    */
   async submit(model: string, edit: Edit,
     options: Cancellable & { idempotencyKey?: string } = {}): Promise<JobCreated> {
     const fields = new Map<string, string | Blob>();
-    // Small parts precede the files, so that the service can reject an invalid request early.
+    // Small form fields precede the files, so that the service can reject an invalid request early.
     const { data, reference_image, ...texts } = edit;
     for (const [name, value] of Object.entries(texts)) if (value !== undefined) fields.set(name, String(value));
     for (const [name, source] of Object.entries({ reference_image, data })) {
@@ -62,7 +62,7 @@ export class Jobs {
     return (await check(response)).json() as Promise<JobCreated>;
   }
 
-  /** Stores fields with bytes as files and replaces them with the files' ids. */
+  /** Stores the blobs that `wanted` selects as files, and replaces them with the files' ids. */
   async #store(fields: Map<string, string | Blob>, options: Cancellable,
     wanted: (blob: Blob) => boolean): Promise<void> {
     for (const [name, value] of fields) {
@@ -99,8 +99,8 @@ export class Jobs {
   }
 
   /**
-   * Creates a link to the result of a completed job, usable without a key. It expires after `expiresIn` seconds, or
-   * with the result. Requires a permanent key.
+   * Creates a link to the result of a completed job, which works without a key. The link expires after `expiresIn`
+   * seconds, or with the result. Requires a permanent key.
    */
   async share(id: string, options: Cancellable & { expiresIn?: number } = {}): Promise<Share> {
     const body = JSON.stringify(options.expiresIn === undefined ? {} : { expires_in: options.expiresIn });
@@ -110,7 +110,8 @@ export class Jobs {
     return (await check(answer)).json() as Promise<Share>;
   }
 
-  /** Returns a small JPEG of a completed job's result or input, or with the size "poster" a larger one of a video. */
+  /** Returns a small JPEG of a completed job's result or input. The size "poster" returns a larger one of a video.
+     */
   async thumbnail(
     id: string, options: Cancellable & { of?: "result" | "input"; size?: PictureSize } = {},
   ): Promise<Blob> {
@@ -124,8 +125,8 @@ export class Jobs {
   }
 
   /**
-   * Verifies the Content Credentials of a completed job's result. A changed result is not an error. Throws an
-   * `APIError` with status 404 if the service lacks the library.
+   * Verifies the Content Credentials of a completed job's result. If the result was changed, the report says so. Throws
+   * an `APIError` with status 404 if the service lacks the library for Content Credentials.
    */
   async credentials(id: string, options: Cancellable = {}): Promise<CredentialsReport> {
     const answer = await check(await this.service.send(`${pathOf(id)}/credentials`, options));
@@ -141,8 +142,8 @@ export class Jobs {
   }
 
   /**
-   * Yields the jobs of the last 7 days, newest first. It requests pages as needed. `search` contains words of the
-   * prompt, of an input's name or of the job's id.
+   * Yields the jobs of the last 7 days, newest first. Further pages are requested as needed. `search` contains words of
+   * the prompt, of an input's name or of the job's id.
    */
   list(filter: { status?: Job["status"]; model?: string; search?: string } = {}): AsyncGenerator<Job, void> {
     const { search, ...query } = filter;
@@ -166,8 +167,8 @@ export class Jobs {
   }
 
   /**
-   * Waits for a job to complete and returns it. It follows the job's events, or polls if the service has no events.
-   * Throws `JobFailed` if the job fails.
+   * Waits for a job to complete and returns it. Follows the job's events, or polls if the service has no events. Throws
+   * `JobFailed` if the job fails.
    */
   async wait(id: string, options: Cancellable & { onChange?: (job: Job) => void } = {}): Promise<Job> {
     const { onChange, ...signal } = options;
@@ -187,7 +188,7 @@ export class Jobs {
           yield job;
         }
       } catch (error) {
-        if (error instanceof APIError) break; // no events, or the job does not exist; polling shows which
+        if (error instanceof APIError) break; // the service has no events, or no such job: polling finds out
         if (!(error instanceof ConnectionError)) throw error;
       }
       await sleep(reconnect, options.signal);

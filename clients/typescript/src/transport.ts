@@ -2,7 +2,7 @@ import { ConnectionError, CutroomError, retryAfter } from "./errors.js";
 
 /** The maximum number of attempts for a request. */
 const tries = 4;
-/** The pause before the first retry, which doubles with each retry, and the longest pause, in seconds. */
+/** The pause before the first retry (each later pause is twice as long), and the longest pause, in seconds. */
 const backoff = 0.5, longest = 30;
 
 const idempotencyKey = "Idempotency-Key";
@@ -21,7 +21,7 @@ export const sleep = (seconds: number, signal?: AbortSignal | null): Promise<voi
     signal?.addEventListener("abort", stop, { once: true });
   });
 
-/** Sends requests to one service with the key, and retries them if that helps and is safe. */
+/** Sends requests with the key to one service. Retries a request if a retry can help and is safe. */
 export class Service {
   readonly #key: readonly [name: string, value: string] | undefined;
   readonly #fetch: typeof globalThis.fetch;
@@ -30,14 +30,15 @@ export class Service {
     readonly url: string,
     key: readonly [name: string, value: string] | undefined,
     fetch: typeof globalThis.fetch,
-    /** Adds an Idempotency-Key to requests that create something, so that a retry does not create it twice. */
+    /** Whether requests that create something carry an Idempotency-Key, so that a retry does not create it twice.
+       */
     readonly idempotent: boolean,
   ) {
     this.#key = key;
     this.#fetch = fetch;
   }
 
-  /** Sends a request to a path of the service. The body must be reusable for retries. */
+  /** Sends a request to a path of the service. The body must be reusable, because a retry sends it again. */
   send(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     this.#prepare(init.method ?? "GET", headers);
@@ -45,7 +46,7 @@ export class Service {
       () => this.#fetch(this.url + path, { ...init, headers, redirect: "manual" }));
   }
 
-  /** Sends a request of a generated call. */
+  /** Sends a request that the generated client has built. */
   readonly fetch = (request: Request): Promise<Response> => {
     const headers = new Headers(request.headers);
     this.#prepare(request.method, headers);
@@ -78,7 +79,7 @@ export class Service {
     }
   }
 
-  /** Follows a redirect without the key, because it may lead to a signed URL elsewhere. */
+  /** Follows a redirect without sending the key, because it may lead to a signed URL elsewhere. */
   async #follow(response: Response, headers: Headers, signal?: AbortSignal | null): Promise<Response> {
     if (response.type === "opaqueredirect") {
       throw new CutroomError("the result is at a URL that browsers hide from scripts: use jobs.contentURL");
@@ -96,8 +97,8 @@ function worthwhile(response: Response, headers: Headers, repeatable: boolean): 
   const wait = retryAfter(response);
   if (wait > longest) return false;
   switch (response.status) {
-    case 429: return true; // the request had no effect
-    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier attempt is still running
+    case 429: return true; // the service has not processed the request
+    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier attempt of it is still running
     case 502: case 503: case 504: return repeatable;
     default: return false;
   }

@@ -1,4 +1,4 @@
-"""Verifies a webhook from JSON like a receiver, and prints its type."""
+"""Reads a webhook as JSON, verifies it as a receiver would, and prints its type."""
 
 import json
 import sys

@@ -436,7 +436,7 @@ def make_image_adapter(weights: Path, folder: Path) -> dict[str, str]:
         "image_proj.norm.weight": torch.ones(width),
         "image_proj.norm.bias": torch.zeros(width),
     }
-    # Every cross attention gets keys and values, by its number among all.
+    # Each cross-attention layer has its own keys and values, stored under its index among all attention processors.
     for number, name in enumerate(unet.attn_processors):
         if name.endswith("attn2.processor"):
             inner = unet.get_submodule(name.removesuffix(".processor")).to_k.out_features

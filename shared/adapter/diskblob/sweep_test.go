@@ -87,7 +87,7 @@ func TestListingsShowEntireLargeFolder(t *testing.T) {
 	}
 }
 
-func TestListingsEndEarly(t *testing.T) {
+func TestListingCanStopEarly(t *testing.T) {
 	store, _ := open(t)
 	for _, name := range []string{"a/1", "a/2", "b/1", "b/2"} {
 		put(t, store, name, "")

@@ -71,7 +71,7 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 		return errors.Join(checkKnown(ctx, pool), pool.Close())
 	})
 	if err != nil {
-		return fmt.Errorf("sqlite: place the database: %w", err)
+		return fmt.Errorf("sqlite: create the database from the snapshot: %w", err)
 	}
 	return nil
 }

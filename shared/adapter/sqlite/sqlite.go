@@ -48,8 +48,8 @@ type Options struct {
 	AccountLeases int
 	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
-	// Committed is called after each durable transaction of this process, before its call returns, with the
-	// database's number of durable transactions. It may be nil, and it must not call the database.
+	// Committed, if set, is called after each durable transaction of this process, before the call that made it
+	// returns. writes is the database's number of durable transactions. Committed must not call the database.
 	Committed func(writes int64)
 }
 

@@ -30,7 +30,7 @@ func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) 
 	return engine.Outcome{}, os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
-// Calls of the service, its workers and AWS may fail. Each job must still get its own result.
+// Any call by the service, the workers or AWS may fail. Each job must still get its own result.
 func TestNoAcceptedJobIsLostOrDuplicated(t *testing.T) {
 	t.Parallel()
 	const (

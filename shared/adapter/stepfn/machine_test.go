@@ -130,7 +130,7 @@ func TestStopEndsExecution(t *testing.T) {
 	}
 }
 
-func TestFailedDispatchReportsCertainty(t *testing.T) {
+func TestFailedDispatchReportsWhetherItIsDefinite(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	urls := map[job.Lane]string{job.VideoLane: queue.URL}

@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_RTC_ADDR: %w", err)
 	}
-	c.Logger.Info("live video over WebRTC", "address", t.ports.Address(), "public", public, "relays", len(relays.URLs),
+	c.Logger.Info("live video over WebRTC is on", "address", t.ports.Address(), "public", public, "relays", len(relays.URLs),
 		"codec", t.Realtime.Codecs.String())
 	return t, nil
 }

@@ -20,8 +20,7 @@ const (
 	maxName   = 128
 )
 
-// isFamily reports whether text is a valid CUTROOM_FAMILY
-// (docs/contract/README.md#the-family-name).
+// isFamily reports whether text is a valid CUTROOM_FAMILY (docs/contract/README.md#the-family-name).
 func isFamily(text string) bool { return len(text) <= maxFamily && ascii.Only(text, "-") }
 
 // isName reports whether text is valid as a model's id or alias, which must be a path segment.

@@ -137,8 +137,7 @@ type Store interface {
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// Saw records the workers' state, and when their number became excessive (zero if it is not
-	// excessive).
+	// Saw records the workers' state, and when their number became excessive (zero if it is not excessive).
 	//
 	// Errors: fault.Unavailable.
 	Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error

@@ -88,7 +88,7 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 	return info, decoded, log, nil
 }
 
-// lateStart exceeds ordinary recordings' start times.
+// lateStart is later than the start time of any ordinary recording.
 const lateStart = time.Second
 
 // unsteady lists containers that do not declare their sound format.

@@ -184,7 +184,7 @@ func TestFormsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// The parts of a form are kept until the form ends, so a name must not be long.
+// Part headers stay in memory until the whole form has been read, so long names are rejected.
 func TestLongHeaderOfPartIsRejected(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	for length, status := range map[int]int{10 << 10: 200, 20 << 10: 400} {

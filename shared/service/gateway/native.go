@@ -33,8 +33,8 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters a response from such a route. It returns the edits that set the caller's
-// model name and the metered usage.
+// rewriteOther meters a response from a route outside the contract. It returns the edits that set the caller's model
+// name and the metered usage.
 func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 4)
 	var about, used gjson.Result

@@ -68,7 +68,7 @@ func TestImpossibleUsageIsReplaced(t *testing.T) {
 				t.Errorf("logged: %v, want %v: %s", logged, c.logged, w.log)
 			}
 
-			// The usage may be at the end of a stream or on its last chunk.
+			// The usage may come in the last chunk with content or in a separate chunk after it.
 			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.reported, 1)
 			beside := strings.Replace(last, `"choices"`, `"usage":`+c.reported+`,"choices"`, 1)
 			for i, answer := range [][]string{{chunk("hello there"), last, ending, done}, {chunk("hello there"), beside, done}} {

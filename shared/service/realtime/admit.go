@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// rejection explains why a connection does not get a session
-// (docs/contract/realtime.md#rejections).
+// rejection explains why a connection does not get a session (docs/contract/realtime.md#rejections).
 type rejection struct {
 	code websocket.StatusCode
 	// reason is sent in the close frame. message is sent in the error before it.

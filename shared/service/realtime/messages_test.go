@@ -224,7 +224,7 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-// If an account has one session, its frames wait for only one or two edits of the other account.
+// An account with one session waits for only one or two edits of an account that has many sessions.
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)

@@ -138,7 +138,7 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	c.painted(colorOf("green"))
 }
 
-func TestWaitEndsLikeSession(t *testing.T) {
+func TestQueuedSessionEndsForTheSameReasons(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour, Revocation: 50 * time.Millisecond}})
 	parent := w.newKey("ck_parent_key")

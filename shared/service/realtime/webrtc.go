@@ -111,7 +111,7 @@ func (c *connection) media() *live {
 	return c.live
 }
 
-// leaveRoom closes the session's room, if any. Call it after life has ended.
+// leaveRoom closes the session's room, if any. Call it after c.life has ended.
 func (c *connection) leaveRoom(why *ending) {
 	l := c.media()
 	if l == nil {

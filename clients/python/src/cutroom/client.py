@@ -1,4 +1,4 @@
-"""The client of both services."""
+"""The client of the media service and the gateway."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LOCAL = "http://127.0.0.1:8080"
 
 
 class Cutroom:
-    """A client for the media service and the inference gateway. It is safe for use by several threads.
+    """A client for the media service and the inference gateway. Several threads can use it at the same time.
 
-    Missing arguments are read from the same environment variables as in the command line:
-    CUTROOM_URL, CUTROOM_INFERENCE_URL and CUTROOM_API_KEY.
+    Missing arguments are read from the environment variables that the command line also uses: CUTROOM_URL,
+    CUTROOM_INFERENCE_URL and CUTROOM_API_KEY.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Cutroom:
     ) -> None:
         """Creates a client.
 
-        `timeout` limits the silence of a connection in seconds. `transport` sends the requests.
+        A request fails if its connection is silent for `timeout` seconds. `transport` sends the requests.
         """
         self.url = (url or os.environ.get("CUTROOM_URL") or LOCAL).rstrip("/")
         gateway = LOCAL.replace(":8080", ":8081") if self.url == LOCAL else self.url
@@ -71,7 +71,7 @@ class Cutroom:
         on_change: Callable[[Job], None] = lambda _: None,
         **fields: Any,
     ) -> Path:
-        """Edits a video or an image and writes the result to a path: it submits, waits and downloads.
+        """Edits a video or an image and writes the result to a path: submits the edit, waits and downloads.
 
         `fields` are other arguments of `jobs.submit`, such as `prompt`.
         """
@@ -84,8 +84,8 @@ class Cutroom:
     ) -> Token:
         """Creates a client token for a browser or an app.
 
-        It is valid for `expires_in` seconds (default 60), and for the given models and origins. Empty
-        means all.
+        The token is valid for `expires_in` seconds (default 60), and only for the given models and origins. An empty
+        list allows all.
         """
         wanted = {"expiresIn": expires_in, "allowedModels": list(models), "allowedOrigins": list(origins)}
         body = {name: value for name, value in wanted.items() if value}

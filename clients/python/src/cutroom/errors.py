@@ -1,4 +1,4 @@
-"""Errors. If a service cannot be reached, the error is an `httpx.TransportError`."""
+"""Errors of this package. If a service cannot be reached, the error is an `httpx.TransportError` instead."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .generated.models import Job
 
 
 class CutroomError(Exception):
-    """Any error of this package."""
+    """The base class of this package's errors."""
 
 
 class APIError(CutroomError):
-    """The response of a service that rejects a call."""
+    """The service rejected a call."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code
-        #: Identifies the call in the service's log.
+        #: The request's id, which also appears in the service's log.
         self.request_id = response.headers.get("x-request-id", "")
-        #: The pause that the service asks for, in seconds, or 0.
+        #: How many seconds to wait before a retry, as requested by the service, or 0.
         self.retry_after = retry_after(response)
-        #: The request's invalid fields (status 422).
+        #: The invalid fields of the request (status 422).
         self.fields: list[dict[str, Any]] = []
         #: The gateway's error code, such as "model_not_found".
         self.code = ""
         super().__init__(self._read(response))
 
     def _read(self, response: httpx.Response) -> str:
-        """Returns the message. A proxy may send a body of any form."""
+        """Returns the error message. The body may have any format, because a proxy may have sent it."""
         try:
             body = response.json()
         except ValueError:
@@ -48,7 +48,7 @@ class APIError(CutroomError):
 
 
 class JobFailed(CutroomError):
-    """An awaited job failed. `job.error` contains the reason."""
+    """The job failed while the caller waited for it. `job.error` contains the reason."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -65,7 +65,7 @@ def retry_after(response: httpx.Response) -> float:
 
 
 def check(response: httpx.Response) -> httpx.Response:
-    """Returns a successful response. For any other, reads the body and raises APIError."""
+    """Returns a successful response. For other responses, reads the body and raises APIError."""
     if response.is_success:
         return response
     response.read()

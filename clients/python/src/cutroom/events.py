@@ -1,4 +1,4 @@
-"""Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+"""Parses server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
 from __future__ import annotations
 

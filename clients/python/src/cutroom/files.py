@@ -1,4 +1,4 @@
-"""Files that the service stores, so that many jobs can use them."""
+"""Files stored by the service, so that many jobs can use them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .errors import check
 from .generated.models import Announced, CredentialsReport, File
 from .sources import Content, Source, content_of
 
-#: The size in bytes above which a file is uploaded directly to a signed URL.
+#: Files larger than this size, in bytes, are uploaded directly to a signed URL.
 LARGE = 64 << 20
 
-#: The lifetime of a file: a number of seconds, or until it is deleted.
+#: How long the service keeps a file: a number of seconds, or until it is deleted.
 TTL = int | Literal["persistent"]
 
 
 class Files:
-    """The stored files of the account."""
+    """The account's stored files."""
 
     def __init__(self, http: httpx.Client, plain: httpx.Client) -> None:
         self._http = http
         self._plain = plain
 
     def upload(self, source: Source, *, ttl: TTL | None = None, filename: str | None = None) -> File:
-        """Stores a file and returns its reference. It streams the file and never holds it in memory.
+        """Stores a file and returns its reference. The file is streamed, so it does not have to fit into memory.
 
-        A file that is large, or too large for a form of this service, is uploaded to a signed URL.
+        Files that are large, or too large for an upload form of this service, are uploaded to a signed URL.
         """
         content = content_of(source)
         if isinstance(content, str):
@@ -47,7 +47,7 @@ class Files:
         return File.from_dict(check(response).json())
 
     def announce(self, content: Content, ttl: TTL | None = None) -> File:
-        """Stores a file through a signed URL."""
+        """Stores a file by uploading it to a signed URL."""
         wanted: dict[str, Any] = {
             "filename": content.name,
             "mime_type": content.mime_type,
@@ -58,7 +58,7 @@ class Files:
             wanted["ttl_seconds"] = ttl
         announced = Announced.from_dict(check(self._http.post("/v1/files", json=wanted)).json())
         upload = announced.upload
-        # The URL is signed, so the key is not sent.
+        # The URL contains a signature, so the request does not need the key.
         headers = {**upload.headers.to_dict(), "Content-Length": str(content.size)}
         check(self._plain.put(upload.url, headers=headers, content=content))
         return self.get(announced.id)
@@ -72,21 +72,21 @@ class Files:
     def thumbnail(self, file_id: str) -> bytes:
         """Returns a small JPEG of an image or a video.
 
-        Raises APIError with status 404 if the file has no thumbnail. In AWS it has none until a job
-        has used it.
+        Raises APIError with status 404 if the file has no thumbnail. In AWS, a file gets its thumbnail when a job
+        first uses it.
         """
         return check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/thumbnail")).content
 
     def credentials(self, file_id: str) -> CredentialsReport:
-        """Verifies the Content Credentials of an image or a video. A changed file is not an error.
+        """Verifies the Content Credentials of an image or a video. If the file was changed, the report says so.
 
-        Raises APIError with status 404 if the service lacks the library.
+        Raises APIError with status 404 if the service lacks the library for Content Credentials.
         """
         answer = check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/credentials"))
         return CredentialsReport.from_dict(answer.json())
 
     def list(self) -> Iterator[File]:
-        """Yields the files, newest first. It requests pages as needed."""
+        """Yields the files, newest first. Further pages are requested as needed."""
         for item in pages(self._http, "/v1/files", "files", {}):
             yield File.from_dict(item)
 
@@ -101,7 +101,7 @@ def pages(http: httpx.Client, path: str, items: str, query: dict[str, str]) -> I
     while True:
         page = check(http.get(path, params=query)).json()
         yield from page[items]
-        # A page may be empty although others follow.
+        # A page may be empty even though more pages follow.
         if page["next_cursor"] is None:
             return
         query["cursor"] = page["next_cursor"]

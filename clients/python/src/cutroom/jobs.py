@@ -1,4 +1,4 @@
-"""Jobs: edits that the service makes in the background."""
+"""Jobs: edits that the service performs in the background."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from .generated.models import CredentialsReport, Job, JobCreated, JobStatus, Sha
 from .sources import Content, Source, content_of
 from .transport import IDEMPOTENCY_KEY
 
-#: The maximum number of consecutive failures without progress of an event stream or a download.
+#: After this many consecutive failures without progress, an event stream or a download is given up.
 _BREAKS = 3
-#: The pause before it is opened again, and the limits of the pause between polls, in seconds.
+#: The pause before an event stream or a download is opened again, and the shortest and longest pause between polls,
+#: in seconds.
 _RECONNECT, _SHORTEST, _LONGEST = 1.0, 0.5, 3.0
-#: The lifetime of a file that is stored for one job, in seconds.
+#: How long the service keeps a file that was stored for one job, in seconds.
 _INPUT_TTL = 3600
 
 
 class Jobs:
-    """The jobs of the account."""
+    """The account's jobs."""
 
     def __init__(self, http: httpx.Client, files: Files, sleep: Callable[[float], None] = time.sleep) -> None:
         self._http = http
@@ -53,9 +54,9 @@ class Jobs:
     ) -> JobCreated:
         """Submits an edit as a job. `data` is the video or image to edit, or None for text to video.
 
-        docs/contract/media.md#forms lists the other fields of each model. Inputs are streamed, and
-        large ones are stored first. A retry after a broken connection creates no second job, and
-        neither does a repeated call with the same `idempotency_key`.
+        docs/contract/media.md#forms lists each model's other fields. Inputs are streamed, and large ones are stored
+        as files first. No second job is created when a broken connection is retried, or when the call is repeated
+        with the same `idempotency_key`.
         """
         texts = {
             "prompt": prompt,
@@ -77,13 +78,13 @@ class Jobs:
         return JobCreated.from_dict(check(response).json())
 
     def _stored(self, content: Content | str) -> str:
-        """Stores the content if necessary and returns the id of the stored file."""
+        """Stores the content as a file if it is not stored yet, and returns the file's id."""
         return content if isinstance(content, str) else self._files.announce(content, _INPUT_TTL).id
 
     def _post(
         self, model: str, form: dict[str, str], inputs: dict[str, Content | str], key: str | None
     ) -> httpx.Response:
-        # Small parts precede the files, so that the service can reject an invalid request early.
+        # Small form fields precede the files, so that the service can reject an invalid request early.
         parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in form.items()]
         with ExitStack() as opened:
             for name, each in inputs.items():
@@ -106,7 +107,7 @@ class Jobs:
         check(self._http.delete(_path(job_id), params={"purge": "true"}))
 
     def share(self, job_id: str, *, expires_in: int | None = None) -> Share:
-        """Creates a link to the result of a completed job, usable without a key. Requires a permanent key.
+        """Creates a link to the result of a completed job, which works without a key. Requires a permanent key.
 
         The link expires after `expires_in` seconds, or with the result.
         """
@@ -120,9 +121,9 @@ class Jobs:
         *,
         size: Literal["thumbnail", "poster"] = "thumbnail",
     ) -> bytes:
-        """Returns a small JPEG of the result or the input of a completed job.
+        """Returns a small JPEG of a completed job's result or input.
 
-        With the size "poster" it returns a larger one of a video result.
+        The size "poster" returns a larger picture of a video result.
         """
         return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of, "size": size})).content
 
@@ -131,17 +132,17 @@ class Jobs:
         return check(self._http.get(f"{_path(job_id)}/preview")).content
 
     def credentials(self, job_id: str) -> CredentialsReport:
-        """Verifies the Content Credentials of a completed job's result. A changed result is not an
-        error.
+        """Verifies the Content Credentials of a completed job's result. If the result was changed, the report says
+        so.
 
-        Raises APIError with status 404 if the service lacks the library.
+        Raises APIError with status 404 if the service lacks the library for Content Credentials.
         """
         return CredentialsReport.from_dict(check(self._http.get(f"{_path(job_id)}/credentials")).json())
 
     def list(
         self, *, status: JobStatus | str | None = None, model: str | None = None, search: str | None = None
     ) -> Iterator[Job]:
-        """Yields the jobs of the last 7 days, newest first. It requests pages as needed.
+        """Yields the jobs of the last 7 days, newest first. Further pages are requested as needed.
 
         `search` contains words of the prompt, of an input's name or of the job's id.
         """
@@ -158,8 +159,8 @@ class Jobs:
                     yield Job.from_dict(json.loads(data))
 
     def wait(self, job_id: str, on_change: Callable[[Job], None] = lambda _: None) -> Job:
-        """Waits for a job to complete and returns it. It follows the job's events, or polls if the
-        service has no events.
+        """Waits for a job to complete and returns it. Follows the job's events, or polls if the service has no
+        events.
 
         Raises JobFailed if the job fails.
         """
@@ -181,7 +182,7 @@ class Jobs:
             except httpx.TransportError:
                 pass
             except APIError:
-                break  # the service has no events or the job does not exist; polling shows which
+                break  # the service has no events, or no such job: polling finds out
             broken += 1
             self._sleep(_RECONNECT)
         pause = _SHORTEST
@@ -193,8 +194,8 @@ class Jobs:
     def download(self, job_id: str, path: str | os.PathLike[str]) -> Path:
         """Writes the result of a completed job to a path and returns the path.
 
-        An incomplete result is kept in the same folder. A later call resumes the download from there,
-        because the result of a job never changes.
+        An incomplete download is kept in the same folder. A later call resumes it, because a job's result never
+        changes.
         """
         target = Path(path)
         partial = target.with_name(f"{target.name}.{quote(job_id, safe='')}.part")
@@ -212,13 +213,13 @@ class Jobs:
                     self._sleep(_RECONNECT)
                 except APIError:
                     out.close()
-                    partial.unlink()  # it cannot be resumed
+                    partial.unlink()  # the download cannot be resumed
                     raise
         os.replace(partial, target)
         return target
 
     def _rest(self, job_id: str, out: Any) -> None:
-        """Writes the missing bytes as they arrive."""
+        """Downloads the missing bytes and writes them as they arrive."""
         offset = out.tell()
         headers = {"Accept-Encoding": "identity"}
         if offset:

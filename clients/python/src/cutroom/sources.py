@@ -1,4 +1,4 @@
-"""Inputs: files on disk, bytes, open files, and files that are stored at the service."""
+"""Inputs: files on disk, bytes, open files, and files that the service has stored."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Content:
-    """Bytes that can be read more than once."""
+    """Bytes that can be read repeatedly."""
 
     name: str
     #: The size in bytes.
     size: int
-    #: Opens the bytes for reading from the start.
+    #: Opens the content for reading, from its start.
     open: Callable[[], BinaryIO]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -44,7 +44,7 @@ class Content:
 
     @property
     def mime_type(self) -> str:
-        """The type according to the name. The service detects the type of the content."""
+        """The media type that the file name suggests. The service detects the real type from the content."""
         return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
 
 
@@ -74,7 +74,7 @@ def _opened(file: BinaryIO) -> Content:
 
 
 class _Lent(io.RawIOBase):
-    """A file that belongs to the caller and is not closed."""
+    """Wraps a file that the caller owns, so that it is not closed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The transport adds the key to requests and retries them if that helps and is safe."""
+"""The transport adds the key to requests. It retries a request if a retry can help and is safe."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .errors import retry_after
 
 #: The maximum number of attempts for a request.
 TRIES = 4
-#: The pause before the first retry, in seconds. It doubles with each retry.
+#: The pause before the first retry, in seconds. Each later pause is twice as long.
 BACKOFF = 0.5
-#: The longest pause, in seconds. If the service asks for more, its error is returned.
+#: The longest pause, in seconds. If the service asks for a longer one, the call fails with the service's error.
 LONGEST = 30.0
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -23,9 +23,9 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 class Service(httpx.BaseTransport):
     """Sends requests to one service.
 
-    The key is sent only to the service's origin, because a redirect may lead to a signed URL
-    elsewhere. If `idempotent` is set, requests that create something get an Idempotency-Key, so
-    that a retry does not create it twice.
+    The key is sent only to the service's origin, because a redirect may lead to a signed URL elsewhere. If
+    `idempotent` is set, requests that create something carry an Idempotency-Key, so that a retry does not create it
+    twice.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Service(httpx.BaseTransport):
             try:
                 response = self._inner.handle_request(request)
             except httpx.TransportError as error:
-                # The connection failed, so nothing was sent.
+                # If the connection could not be opened, nothing was sent, so a retry is safe.
                 if not left or not (repeatable(request) or isinstance(error, httpx.ConnectError)):
                     raise
             else:
@@ -63,8 +63,8 @@ class Service(httpx.BaseTransport):
         raise AssertionError("unreachable")
 
     def _own(self, request: httpx.Request) -> httpx.Request:
-        """Returns a copy of the request with the key. The original has no key, so a redirect sends
-        none."""
+        """Returns a copy of the request that carries the key. The original stays without it, so that a redirect does
+        not send the key."""
         headers = request.headers.copy()
         if self._key:
             headers[self._key[0]] = self._key[1]
@@ -83,7 +83,7 @@ def origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def repeatable(request: httpx.Request) -> bool:
-    """Reports whether a request may reach the service twice without harm."""
+    """Reports whether the service may receive a request twice without harm."""
     return request.method != "POST" or IDEMPOTENCY_KEY in request.headers
 
 
@@ -93,7 +93,7 @@ def worthwhile(request: httpx.Request, response: httpx.Response) -> bool:
     if wait > LONGEST:
         return False
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return True  # the request had no effect
+        return True  # the service has not processed the request
     if response.status_code == httpx.codes.CONFLICT:
-        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier attempt is still running
+        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier attempt of it is still running
     return response.status_code in (502, 503, 504) and repeatable(request)

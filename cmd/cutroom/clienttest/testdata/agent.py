@@ -1,4 +1,4 @@
-"""Edits a picture through `cutroom mcp` with the official client for Python: agent.py CUTROOM FOLDER PICTURE."""
+"""Edits a picture through `cutroom mcp`, with the official MCP client for Python: agent.py CUTROOM FOLDER PICTURE."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-// Uses the client package for TypeScript over a faulty network: use.mjs CLIP SEED
+// Uses the TypeScript client package over a faulty network: use.mjs CLIP SEED
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-"""Uses the client package for Python over a faulty network: use.py CLIP SEED."""
+"""Uses the Python client package over a faulty network: use.py CLIP SEED."""
 
 import io
 import os

@@ -1,4 +1,5 @@
-// Runs every flow, a few concurrently, and prints a line of JSON for each: {flow, failure}.
+// Runs every flow (a test of one user's path through the console), a few concurrently. For each it prints a line of
+// JSON: {flow, failure}.
 
 import { join } from "node:path";
 import { env, launch, Visit } from "./world.mjs";
@@ -9,14 +10,14 @@ const flows = { ...edits, ...pages };
 const lanes = 3;
 
 const browser = await launch();
-// FLOW names the flows to run, separated by commas; by default all.
+// FLOW names the flows to run, separated by commas. By default all run.
 const wanted = env.FLOW?.split(",");
 const waiting = Object.keys(flows).filter(name => !wanted || wanted.includes(name));
 
 async function run(name) {
   let failure = "";
   const visits = [];
-  // After the script has ended, a page may wait forever for its next frame.
+  // An error on a page ends the flow, because the page may then never show what the flow waits for.
   let broken;
   const breaks = new Promise((_, reject) => { broken = reject; });
   const visit = async options => {

@@ -23,7 +23,7 @@ async function drop(page, selector, files, type) {
   for (const event of ["dragenter", "dragover", "drop"]) await page.dispatchEvent(selector, event, { dataTransfer: transfer });
 }
 
-// jobOf returns the job of the shown result.
+// jobOf returns the id of the job whose result is shown.
 const jobOf = async page => new URL(page.url()).hash.split("/")[2];
 const isDone = async page => await page.locator(".edit .download").count() === 1;
 
@@ -48,7 +48,7 @@ export async function video(visit) {
   const { planned: { width, height, fps } } = (await api("GET", `/v1/jobs/${await jobOf(page)}`)).body;
   check(planned.startsWith(`Result: ${width}x${height}, ${fps} frames per second`), `the size shown before the run is ${planned}`);
 
-  // The comparison works by keyboard and by pointer.
+  // The comparison can be moved by keyboard and by pointer.
   const at = () => page.locator(".compare").evaluate(box => parseFloat(box.style.getPropertyValue("--split")));
   await split.focus();
   await page.keyboard.press("Home");
@@ -77,7 +77,7 @@ export async function video(visit) {
   const served = await fetch(`${env.URL}/v1/jobs/${first}/content`, { headers: { "x-api-key": env.KEY } });
   check(bytes.equals(Buffer.from(await served.arrayBuffer())), "the download differs from the result");
 
-  // The command for a terminal makes the same edit.
+  // The shown command for a terminal makes the same edit.
   await page.getByText("The same from a terminal").click();
   await page.getByRole("button", { name: "Copy: Submit the same edit" }).click();
   const line = await page.evaluate(() => navigator.clipboard.readText());
@@ -85,7 +85,7 @@ export async function video(visit) {
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
   equal(body.seed, 7, "the command's job has the seed");
-  // The generated programs do too.
+  // So do the generated programs.
   const programs = mkdtempSync(join(tmpdir(), "programs-"));
   copyFileSync(media("clip.mp4"), join(programs, "clip.mp4"));
   await page.getByRole("group").getByText("JavaScript", { exact: true }).click();
@@ -101,7 +101,7 @@ export async function video(visit) {
   await person.accessible("a result's programs");
   await person.shot("edit-programs");
 
-  // Another seed repeats the shown result, even if the form has changed.
+  // "Another seed" repeats the edit whose result is shown, even if the form has changed since.
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
   await page.getByRole("button", { name: "Another seed" }).click();
@@ -157,7 +157,7 @@ export async function tabs(visit) {
   await page.getByLabel("Where the original ends").waitFor();
   equal(page.url(), address, "the result's URL");
 
-  // A result can be the next edit's input.
+  // A result can be used as the input of the next edit.
   await page.getByRole("button", { name: "Edit this result" }).click();
   await page.getByText(/^edited-job_/).first().waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("x".repeat(3500));
@@ -167,7 +167,7 @@ export async function tabs(visit) {
   check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is reported, not cut");
 }
 
-// A file is trimmed before the upload.
+// A file is trimmed before it is uploaded.
 export async function cutting(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -202,7 +202,7 @@ export async function cutting(visit) {
   await until("the crop is shown", () => page.getByRole("img", { name: "The original image" }).evaluate(image => image.naturalHeight > image.naturalWidth));
 }
 
-// All edits can be found, viewed, compared, shared and deleted.
+// All edits can be found, viewed, compared, shared and deleted in the gallery.
 export async function gallery(visit) {
   const person = await visit({ moving: true }), { page } = person;
   for (const prompt of ["sepia in the gallery", "anime in the gallery"]) {
@@ -236,7 +236,7 @@ export async function gallery(visit) {
   await person.accessible("an edit of the gallery");
   await person.shot("gallery-edit");
 
-  // A public link needs no key.
+  // A public link works without a key.
   await page.getByRole("button", { name: "Share this result" }).click();
   await person.accessible("the dialog for a link");
   await page.getByLabel("Expires").selectOption("in an hour");
@@ -256,7 +256,7 @@ export async function gallery(visit) {
   equal((await fetch(link)).status === 200, false, "the link still works after the deletion");
   await page.getByRole("searchbox").fill("nothing like it");
   await page.getByRole("heading", { name: "No matches" }).waitFor();
-  // The list is refreshed while the button is pressed.
+  // A click still works if the list is refreshed while the button is pressed.
   await page.getByRole("button", { name: "Show all edits" }).hover();
   await page.mouse.down();
   const read = page.waitForResponse(/\/v1\/jobs\?/);
@@ -268,8 +268,8 @@ export async function gallery(visit) {
   equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "deleted edits");
 }
 
-// One question deletes several edits, by keyboard alone. Failures are reported, and their edits
-// stay.
+// After one confirmation several edits are deleted, using only the keyboard. Failures are reported, and the edits
+// that could not be deleted stay.
 export async function several(visit) {
   const ids = [];
   for (let i = 0; i < 4; i++) {
@@ -288,7 +288,7 @@ export async function several(visit) {
   await bar.waitFor({ state: "hidden" });
   await page.keyboard.press("Space");
   await page.getByLabel("Select one of several 1").focus();
-  await page.keyboard.press("Shift+Space"); // all between
+  await page.keyboard.press("Shift+Space"); // selects all edits between the two
   await bar.getByText("3 selected").waitFor();
   await person.accessible("a selection");
   await person.shot("selection");
@@ -300,7 +300,7 @@ export async function several(visit) {
   await question.getByText("Delete 3 edits?").waitFor();
   await person.accessible("the dialog for several edits");
   await page.keyboard.press("Tab");
-  await page.keyboard.press("Enter"); // "Delete 3"
+  await page.keyboard.press("Enter"); // the button "Delete 3"
   const report = page.getByRole("alert").filter({ hasText: "1 of 3 edits could not be deleted, and is still selected" });
   await report.filter({ hasText: "one of several 2: The store is not there." }).waitFor();
   await person.accessible("failed deletions");
@@ -319,7 +319,7 @@ export async function several(visit) {
   for (const id of ids) equal((await api("GET", `/v1/jobs/${id}`)).status, 404, "a deleted job's status");
 }
 
-// A search with few hits loads a few pages, and continues on demand.
+// A search with few hits stops after a few pages. The user can continue it.
 export async function furtherSearch(visit) {
   const person = await visit({}), { page } = person;
   let asked = 0;
@@ -344,7 +344,7 @@ export async function furtherSearch(visit) {
   await page.keyboard.press("Enter");
   await page.getByRole("link", { name: /a needle/ }).waitFor();
   await until("the search ends", async () => asked === 28);
-  // A change in another tab costs a few requests, and the found edits stay.
+  // After a change in another tab, only a few requests are made, and the edits that were found stay.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await until("the list is loaded again", () => asked === 32);
   await until("it is done with that", () => page.locator(".jobs-grid:not([aria-busy])").count());
@@ -357,8 +357,8 @@ export async function furtherSearch(visit) {
   equal(asked, pages + 4, "requests of the entire search");
 }
 
-// The page shows before and after the edit which parts of a prompt are followed. It offers no
-// option without effect.
+// Before and after an edit, the page shows which parts of the prompt are followed. It offers no option that has no
+// effect.
 export async function honest(visit) {
   const person = await visit({ width: 1440 }), { page } = person;
   await person.signIn();
@@ -398,7 +398,7 @@ export async function honest(visit) {
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the chosen look");
 }
 
-// Several models, seeds and files run concurrently from one form.
+// One form can start edits by several models, seeds and files, which run concurrently.
 export async function sideBySide(visit) {
   const person = await visit({ moving: true }), { page } = person;
   await person.signIn();
@@ -427,7 +427,7 @@ export async function image(visit) {
   await person.signIn();
   await person.fits("the empty page");
   check(await page.locator(".stage").evaluate(stage => stage.scrollHeight <= stage.clientHeight + 1), "an offer of the empty page is cut off");
-  await page.getByRole("button", { name: "Choose a video" }).waitFor(); // nothing is dropped on a phone
+  await page.getByRole("button", { name: "Choose a video" }).waitFor(); // a phone cannot drop files
   await drop(page, ".stage", "reference.jpg", "image/jpeg");
   equal(await page.getByLabel("Model", { exact: true }).inputValue(), "gen-image-2", "an image chooses the model");
   await drop(page, ".stage", "reference.jpg", "text/plain");
@@ -467,7 +467,7 @@ export async function textToVideo(visit) {
 export async function cancelled(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
-  await drop(page, ".stage", "clip.mp4", ""); // as by a system that does not know the ending
+  await drop(page, ".stage", "clip.mp4", ""); // no media type, as on a system that does not know the file extension
   await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
   await page.getByLabel("Prompt", { exact: true }).fill("golden hour");
   await page.getByRole("button", { name: "Run edit" }).click();
@@ -482,7 +482,7 @@ export async function cancelled(visit) {
   equal(await page.getByRole("button", { name: "Run edit" }).isEnabled(), true, "another edit can start");
 }
 
-// A run survives a reload and shows its remaining time.
+// After a reload, a run is still shown, with its remaining time.
 export async function reloaded(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -495,10 +495,10 @@ export async function reloaded(visit) {
   await page.reload();
   await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
   equal(await jobOf(page), id, "the shown run after a reload");
-  await page.getByLabel("The original video").waitFor(); // this browser has kept it
+  await page.getByLabel("The original video").waitFor(); // this browser has stored the original
   await page.locator(".share").filter({ hasText: /^[1-9]\d* % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
   check(await page.getByLabel("Progress").evaluate(bar => bar.value > 0 && bar.value < 1), "the bar shows the progress");
-  await page.locator(".stage .preview").waitFor(); // what is there so far lies under the button
+  await page.locator(".stage .preview").waitFor(); // the preview appears behind the button
   await person.shot("run-reloaded");
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
@@ -507,11 +507,11 @@ export async function reloaded(visit) {
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "the written text");
 }
 
-// With prices, the form shows the cost of its runs, and each run its own cost.
+// If models have prices, the form shows the cost of the runs that it would start, and each run shows its own cost.
 export async function prices(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
-  await choose(page, "clip.mp4"); // of four seconds
+  await choose(page, "clip.mp4"); // the clip lasts four seconds
   const cost = page.locator("#cost");
   equal(await cost.textContent(), "", "the cost of a model without a price");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
@@ -539,14 +539,15 @@ export async function prices(visit) {
   await page.getByLabel("Prompt", { exact: true }).fill("rain that costs");
   await page.getByRole("button", { name: "Make video" }).click();
   await page.locator(".made").filter({ hasText: /about €1\.50/ }).waitFor();
-  // Without a file only the price per second is known.
+  // Without a file, only the price per second is known.
   await page.getByText("Video", { exact: true }).first().click();
   await page.getByRole("button", { name: "New edit" }).click();
   await page.getByRole("button", { name: "Remove the file" }).click();
   await cost.filter({ hasText: "Costs €0.05 per second" }).waitFor();
 }
 
-// A file that is too large for a form is read first, with progress, and then uploaded.
+// For a file that is too large for a form, the page first computes a checksum, with progress, and then uploads the
+// file.
 export async function large(visit) {
   const person = await visit({}), { page } = person;
   await page.route("**/config.json", async route => {
@@ -571,8 +572,8 @@ export async function large(visit) {
   await page.getByLabel("Where the original ends").waitFor();
 }
 
-// After an interrupted upload the form is unchanged for another attempt. A later lost connection is
-// resumed.
+// After an interrupted upload, the form still has its values for another attempt. If the connection breaks later, the
+// edit is resumed.
 export async function lostConnection(visit) {
   const wire = await Wire.lay();
   try {
@@ -597,7 +598,7 @@ export async function lostConnection(visit) {
   }
 }
 
-// A silently lost connection is detected in every phase of an edit.
+// A connection that is lost without an error is detected in every phase of an edit.
 export async function silentConnection(visit) {
   const wire = await Wire.lay();
   try {
@@ -628,7 +629,7 @@ export async function silentConnection(visit) {
   }
 }
 
-// The service depicts files that the browser cannot show: before, during and after the edit.
+// If the browser cannot show a file, the page shows the service's picture of it: before, during and after the edit.
 export async function unplayable(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();

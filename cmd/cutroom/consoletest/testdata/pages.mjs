@@ -26,7 +26,7 @@ export async function signIn(visit) {
   const kept = await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.href].join());
   check(!kept.includes(env.KEY), "the key is kept beyond the tab");
 
-  // A second tab shares the login of the first, and its logout.
+  // A second tab shares the login of the first tab, and its logout.
   const other = await person.context.newPage();
   await other.goto(env.URL + "/console/#usage");
   await other.locator(".page.usage").waitFor();
@@ -37,15 +37,14 @@ export async function signIn(visit) {
   }
   await other.getByLabel("API key").fill(env.KEY);
   await other.keyboard.press("Enter");
-  await page.locator(".page.edit").waitFor(); // with the key of the other
+  await page.locator(".page.edit").waitFor(); // logged in with the other tab's key
   await other.close();
   const stranger = await visit({ url: env.URL });
   await stranger.page.goto(env.URL + "/console/");
   await stranger.page.getByLabel("API key").waitFor();
 }
 
-// If files arrive late or not at all, the page loads them again or reports an error. It is never
-// blank.
+// If the page's files arrive late or not at all, the page loads them again or reports an error. It is never blank.
 export async function loading(visit) {
   const person = await visit({}), { page } = person;
   const spoiled = async (pattern, act) => {
@@ -61,9 +60,9 @@ export async function loading(visit) {
   await spoiled("**/edit.css", route => route.abort());
   await spoiled("**/config.json", route => route.abort());
   await spoiled("**/config.json", route => route.fulfill({ status: 500, body: "{}" }));
-  await spoiled("**/config.json", () => {}); // it never comes
+  await spoiled("**/config.json", () => {}); // config.json never arrives
 
-  // The network drops all connections when it goes down or comes up.
+  // When the network goes down or comes up, all its connections break.
   let broken = 0;
   await page.route("**/console/*", route => route.request().resourceType() !== "document" && broken++ < 60 ? route.abort() : route.continue());
   await page.goto(`${env.URL}/console/`);
@@ -77,7 +76,7 @@ export async function loading(visit) {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByLabel("API key").waitFor();
 
-  // A page that is loaded on demand reports when it cannot be loaded.
+  // If a page that is loaded on demand cannot be loaded, the console reports it.
   await page.route("**/usage.js", route => route.abort());
   await person.signIn("usage");
   await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
@@ -96,7 +95,7 @@ export async function loading(visit) {
   person.forgive("net::ERR_FAILED");
 }
 
-// Every view has a URL, which works with reload and the back button.
+// Every view has its own URL, which also works after a reload and with the back button.
 export async function addresses(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("usage?span=7&measure=requests");
@@ -113,7 +112,7 @@ export async function addresses(visit) {
   await page.locator(".page.jobs").waitFor();
   await page.goBack();
   await page.locator(".page.usage").waitFor();
-  // Without a selected measure the page shows one with data.
+  // If no measure is selected, the page shows one that has data.
   const row = { day: new Date().toISOString().slice(0, 10), model: "gen-2.5", jobs: 3, requests: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 };
   await page.route("**/v1/usage?*", route => route.fulfill({ json: { data: [row] } }));
   await page.evaluate(() => { location.hash = "usage"; });
@@ -122,8 +121,8 @@ export async function addresses(visit) {
   equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the chosen measure");
 }
 
-// Tabs notify each other, leaving during an upload needs confirmation, and a user of another tab is
-// notified when the edit ends.
+// Tabs notify each other. Leaving the page during an upload needs confirmation. If the user is in another tab when
+// the edit ends, the browser shows a notification.
 export async function elsewhere(visit) {
   const person = await visit({}), { page } = person;
   await person.context.grantPermissions(["notifications"], { origin: env.URL });
@@ -141,7 +140,7 @@ export async function elsewhere(visit) {
   await other.getByLabel("Prompt", { exact: true }).fill("fireworks for the other tab");
   await other.getByRole("button", { name: "Make video" }).click();
   await page.getByRole("link", { name: /fireworks for the other tab/ }).waitFor();
-  // Changes by other programs appear too.
+  // Changes made by other programs appear too.
   const { body: { job_id: made } } = await api("POST", "/v1/jobs/gen-pro-t2v", new URLSearchParams({ prompt: "made by a program" }));
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.locator(`[data-id="${made}"][data-status=completed]`).waitFor();
@@ -179,7 +178,7 @@ export async function elsewhere(visit) {
   });
   equal(await page.title(), "Edit – Cutroom", "the tab's title once it is visible");
 
-  // Leave the page during an upload.
+  // The user leaves the page during an upload.
   await person.go("Files");
   let release;
   await page.route("**/v1/files", route => route.request().method() === "POST" ? new Promise(resolve => { release = () => resolve(route.continue()); }) : route.continue());
@@ -205,7 +204,7 @@ export async function revoked(visit) {
   await person.accessible("a rejected key");
   const other = await person.context.newPage();
   await other.goto(`${env.URL}/console/`);
-  await other.getByLabel("API key").waitFor(); // a key that is rejected is not passed on
+  await other.getByLabel("API key").waitFor(); // the rejected key is not shared with the other tab
   await other.evaluate(key => sessionStorage.setItem("cutroom-key", key), made.key);
   await other.goto(`${env.URL}/console/#usage`);
   await other.reload();
@@ -213,19 +212,20 @@ export async function revoked(visit) {
   await page.getByLabel("API key").fill(env.KEY);
   await page.keyboard.press("Enter");
   await page.locator(".page.jobs").waitFor();
-  await other.locator(".page.usage").waitFor(); // the new key has reached it
+  await other.locator(".page.usage").waitFor(); // the other tab has received the new key
   await other.getByRole("link", { name: "Keys" }).waitFor();
   equal(await page.locator(".refused-key").count(), 0, "errors about the key");
 }
 
-// A model's Markdown is rendered, and cannot become part of the page.
+// A model's Markdown is rendered, but its HTML and scripts are not.
 export async function markdown(visit) {
   const person = await visit({}), { page } = person;
-  await page.route("**/v1/models", route => route.abort()); // the gateway is away
+  await page.route("**/v1/models", route => route.abort()); // the gateway is unreachable
   await person.signIn("chat");
   await page.getByRole("alert").filter({ hasText: "models are not available yet" }).waitFor();
   await page.unroute("**/v1/models");
-  await page.getByLabel("Model", { exact: true }).selectOption("scribe"); // they come back by themselves
+  // The models appear when the gateway is reachable again.
+  await page.getByLabel("Model", { exact: true }).selectOption("scribe");
   person.forgive("net::ERR_FAILED");
   await page.getByLabel("Message", { exact: true }).fill("Write.");
   await page.keyboard.press("Enter");
@@ -312,17 +312,17 @@ export async function chat(visit) {
   await page.getByRole("slider", { name: "Requests by day" }).waitFor();
 }
 
-// The API page has samples that run, finds fields, and accepts stored files.
+// The API page has samples that work, and fields that can be searched. Its forms accept stored files.
 export async function docs(visit) {
   const person = await visit({}), { page } = person;
   await page.goto(`${env.URL}/docs`);
   const nav = page.getByRole("navigation", { name: "Contents" }), filter = page.getByLabel("Filter operations");
-  await nav.getByRole("link", { name: "Complete a chat" }).waitFor(); // the gateway's
+  await nav.getByRole("link", { name: "Complete a chat" }).waitFor(); // an operation of the gateway
   await filter.fill("Webhook");
   await nav.getByRole("link", { name: /gen-2\.5/ }).filter({ hasText: "webhook_url" }).waitFor();
   await filter.fill("no such thing");
   await nav.getByText("Nothing matches “no such thing”.").waitFor();
-  // The neighboring operations are checked below, because axe needs seconds for them.
+  // The other operations on the page are checked below, because axe needs seconds for them.
   const operations = page.locator("main");
   await operations.evaluate(all => { all.hidden = true; });
   await person.accessible("a filter that finds nothing");
@@ -332,7 +332,7 @@ export async function docs(visit) {
   await page.locator("#realtime_protocol").getByText("generation_ended", { exact: true }).waitFor();
   await filter.fill("");
 
-  // The samples create jobs.
+  // The samples can create jobs.
   const section = page.locator(".operation").filter({ has: page.locator("h3 a[href^='#create_job']") }).filter({ has: page.locator("button[value='/v1/jobs/gen-latest']") });
   const sampleIn = async language => {
     await section.locator(".samples").getByRole("button", { name: language }).click();
@@ -343,7 +343,7 @@ export async function docs(visit) {
   check(JSON.parse(made.stdout).job_id.startsWith("job_"), `curl has made a job: ${made.stdout}`);
   const { stdout } = await run(process.execPath, "--input-type=module", "-e", await sampleIn("JavaScript"));
   check(stdout.includes("job_"), `JavaScript has made a job: ${stdout}`);
-  // Each language's interpreter starts once and parses all its samples.
+  // Start each language's interpreter only once, to parse all samples in that language.
   for (const [language, program, args] of [
     ["Python", "python3", ["-c", "import ast, json, sys\nfor text in json.load(open(sys.argv[1])): ast.parse(text, text)"]],
     ["JavaScript", process.execPath, ["--experimental-vm-modules", "-e", "for (const text of JSON.parse(fs.readFileSync(process.argv[1]))) new vm.SourceTextModule(text, { identifier: text })"]],
@@ -385,12 +385,12 @@ export async function files(visit) {
   await page.getByText("note-0.txt").waitFor();
   {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
-    // Other flows store files with the names of the media at the same time.
+    // Use other names than the media files have, because other flows store those at the same time.
     await chooser.setFiles([["clip.mp4", "video/mp4"], ["reference.jpg", "image/jpeg"]].map(([name, mimeType]) => ({ name: `own-${name}`, mimeType, buffer: readFileSync(media(name)) })));
     for (const name of ["own-clip.mp4", "own-reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").first().waitFor();
-  // A small preview of the video is enough. The entire video is fetched when it is played.
+  // For its preview, the page fetches only a small part of the video. It fetches the rest when the video is played.
   let fetched = 0;
   page.on("request", request => { fetched += /\/v1\/uploads\/file_\w+$/.test(request.url()); });
   await page.reload();
@@ -428,7 +428,7 @@ export async function files(visit) {
   const { body } = await api("GET", "/v1/files?limit=1000");
   check(!body.files.some(file => file.filename === "note-25.txt"), "the file is still there");
 
-  // The buttons of each file are within its card.
+  // The buttons of each file stay within the file's card.
   const cut = await page.locator(".file").evaluateAll(all => all.filter(card => [...card.querySelectorAll("button")].some(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)).length);
   equal(cut, 0, "cards with clipped buttons");
   await page.getByLabel("Select note-24.txt").focus();
@@ -442,7 +442,7 @@ export async function files(visit) {
   await page.getByText("5 files were deleted.").first().waitFor();
   equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "deleted files");
 
-  // The form offers the stored files.
+  // The edit form offers the stored files.
   await person.go("Edit");
   await page.getByRole("button", { name: "A stored image as the reference" }).click();
   const library = page.getByRole("dialog", { name: "Choose a stored image" });
@@ -467,7 +467,7 @@ export async function files(visit) {
   check(/data=file_\w+/.test(line) && /reference_image=file_\w+/.test(line), `stored files go by their ids: ${line}`);
 }
 
-// An admin creates a key, sees it once, and revokes it. Users with other keys have no such page.
+// An admin creates a key, sees it once, and revokes it. Users of other keys do not have the page.
 export async function keys(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("keys");
@@ -501,7 +501,7 @@ export async function keys(visit) {
   await person.shot("keys");
 
   const other = await visit({}), plain = other.page;
-  // A key that cannot use the console's first requests can log in too.
+  // A key that may not make the console's first requests can still log in.
   const { key: narrow } = (await api("POST", "/v1/keys", JSON.stringify({ label: "chats alone", routes: ["inference"] }))).body;
   const guest = await visit({});
   await guest.signIn("chat", narrow);
@@ -525,8 +525,8 @@ export async function keys(visit) {
   await until("the key is rejected", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
 }
 
-// An admin sets a budget for a key. The budget and the charts show the key's spending, and the
-// audit log has each change. Users without an admin key see only the usage.
+// An admin sets a budget for a key. The budget and the charts show the key's spending, and the audit log lists each
+// change. Users without an admin key see only their usage.
 export async function money(visit) {
   const made = (await api("POST", "/v1/keys", JSON.stringify({ label: "newsroom" }))).body;
   const ask = () => fetch(`${env.INFERENCE_URL}/v1/chat/completions`, { method: "POST", headers: { authorization: `Bearer ${made.key}` }, body: JSON.stringify({ model: "scribe", stream: true, messages: [{ role: "user", content: "Write." }] }) });
@@ -580,7 +580,7 @@ export async function money(visit) {
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await row.waitFor({ state: "detached" });
 
-  // The usage shows the spending, also by key.
+  // The Usage page shows the spending, also by key.
   await page.getByRole("navigation", { name: "Usage and Budgets" }).getByRole("link", { name: "Usage" }).click();
   await page.getByText("By key").click();
   await page.getByLabel("What to show").getByText("Cost").click();
@@ -611,7 +611,7 @@ export async function money(visit) {
   await changes.getByText("limit 1.1 → 0.5").click();
   await changes.getByRole("row", { name: "limit 1.1 0.5" }).waitFor();
   await person.accessible("changes");
-  // A refresh does not close anything that the user has opened.
+  // When the page is refreshed, everything that the user has opened stays open.
   const again = page.waitForResponse(/\/v1\/audit/);
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await again;
@@ -666,7 +666,7 @@ export async function screens(visit) {
       await person.shot(`phone-${title.toLowerCase()}-${scheme}`);
     }
   }
-  // The chosen color scheme stays, and applies to the live page.
+  // The chosen color scheme persists, and also applies to the live page.
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await ground();
   await page.getByRole("button", { name: "Scheme:" }).click();
@@ -678,7 +678,7 @@ export async function screens(visit) {
   await page.frameLocator("iframe").locator("html[data-theme=light]").waitFor();
 }
 
-// Everything can be reached by keyboard alone.
+// All controls can be reached with only the keyboard.
 export async function keyboard(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -696,8 +696,8 @@ export async function keyboard(visit) {
   }
 }
 
-// Any picture can be dropped on the Files page, which shows who made it and whether it was changed,
-// and does not store it.
+// Any picture can be dropped on the Files page. The page shows who made it and whether it was changed, and does not
+// store it.
 export async function verified(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("files");
@@ -723,7 +723,7 @@ export async function verified(visit) {
   await person.accessible("in the dark, on a phone");
   await person.fits("what was verified");
   await person.shot("verified-narrow-dark");
-  // A file that is dropped on the dialog is not stored by the page below.
+  // If a file is dropped on the dialog, the page below does not store it.
   const dropped = await page.evaluateHandle(bytes => {
     const carried = new DataTransfer();
     carried.items.add(new File([new Uint8Array(bytes)], "dropped.png", { type: "image/png" }));
@@ -731,8 +731,7 @@ export async function verified(visit) {
   }, [...readFileSync(media("garment.png"))]);
   await dialog.dispatchEvent("drop", { dataTransfer: dropped });
   await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
-  // Of several files the dialog names the one that it verifies. A later file replaces an earlier
-  // one.
+  // If several files are dropped, the dialog names the one that it verifies. A later file replaces it.
   const several = await page.evaluateHandle(() => {
     const carried = new DataTransfer();
     carried.items.add(new File([new Uint8Array(8 << 20)], "first.mp4", { type: "video/mp4" }));

@@ -1,4 +1,4 @@
-// Shared by the flows: the browser, a person's visit, and a connection that can be cut.
+// Code that the flows share: the browser, a user's visit, and a connection that can be cut.
 
 import { createRequire } from "node:module";
 import net from "node:net";
@@ -26,7 +26,7 @@ export function equal(got, want, what) {
   check(got === want, `${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
-// until waits for a condition of the flow.
+// until waits until the condition is true, and fails after `patience`.
 export async function until(what, condition) {
   for (const end = Date.now() + patience; Date.now() < end; await new Promise(resolve => setTimeout(resolve, 50))) {
     if (await condition()) return;
@@ -34,8 +34,8 @@ export async function until(what, condition) {
   throw new Error(`${what}: not within ${patience / 1000} s`);
 }
 
-// Visit is one person in one tab. By default it prefers reduced motion, because animations would
-// take all processor time without a graphics card. It collects the page's errors in faults.
+// Visit is one user in one tab. By default the user prefers reduced motion, because without a graphics card
+// animations would take all processor time. The visit collects the page's errors in faults.
 export class Visit {
   static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, moving = false, broken = () => {}, ...more } = {}) {
     const visit = new Visit();
@@ -52,7 +52,7 @@ export class Visit {
       const { protocol, origin } = new URL(request.url());
       if (protocol !== "blob:" && protocol !== "data:" && !own.includes(origin)) visit.faults.push(`asked for ${request.url()}`);
     });
-    // A failed request's response explains a missing resource.
+    // If a resource is missing, the list of failed requests explains why.
     visit.missed = [];
     page.on("requestfailed", request => visit.missed.push(`${request.url()}: ${request.failure()?.errorText}`));
     page.on("response", answer => answer.status() >= 400 && visit.missed.push(`${answer.url()}: status ${answer.status()}`));
@@ -61,13 +61,13 @@ export class Visit {
       broken(error);
     });
     page.on("console", message => {
-      // The browser itself logs error responses, which flows check where they matter.
+      // Ignore the browser's log lines about error responses. Flows check the responses that matter.
       if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) visit.faults.push(`on its console: ${message.text()}`);
     });
     return visit;
   }
 
-  // forgive ignores faults that a flow has caused.
+  // forgive removes faults that the flow has caused itself.
   forgive(text) {
     this.faults = this.faults.filter(fault => !fault.includes(text));
   }
@@ -87,7 +87,7 @@ export class Visit {
     return this.page.screenshot({ path: join(env.SHOTS, `${name}.png`) });
   }
 
-  // accessible checks the current page with axe.
+  // accessible checks the current page's accessibility with axe.
   async accessible(what, frame = this.page) {
     // Wait for color transitions to end.
     await frame.evaluate(() => Promise.allSettled(document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity).map(one => one.finished)));
@@ -96,7 +96,7 @@ export class Visit {
     check(found.length === 0, `axe, ${what}:\n  ${found.join("\n  ")}`);
   }
 
-  // fits checks that nothing is wider than the screen.
+  // fits checks that no content is wider than the screen.
   async fits(what) {
     const beyond = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     check(beyond <= 0, `${what} is ${beyond} pixels wider than the screen`);
@@ -108,16 +108,16 @@ export class Visit {
   }
 }
 
-// api calls the media service like a program.
+// api calls the media service directly, without the console.
 export async function api(method, path, body) {
   const type = typeof body === "string" ? { "content-type": "application/json" } : {};
   const answer = await fetch(env.URL + path, { method, body, headers: { "x-api-key": env.KEY, ...type } });
   return { status: answer.status, body: await answer.json().catch(() => undefined) };
 }
 
-// Wire is a proxy between a browser and the service. While it is cut, no data passes; cutAfter sets
-// the number of bytes of each connection that still pass, and cutAt the path of the request that
-// cuts it. While it is held, no data passes and no connection ends.
+// Wire is a proxy between a browser and the service. While it is cut, no data passes. cutAfter is the number of bytes
+// of each connection that still pass before the cut. A request for the path cutAt cuts it. While it is held, no data
+// passes, but connections stay open.
 export class Wire {
   static async lay() {
     const wire = new Wire();
@@ -163,7 +163,7 @@ export class Wire {
     this.ends.forEach(end => end.pause());
   }
 
-  // mend lets new data pass. Held data is lost.
+  // mend lets new data pass. Data that was held back is lost.
   mend() {
     if (this.held) this.ends.forEach(end => end.destroy());
     this.cutAfter = Infinity;

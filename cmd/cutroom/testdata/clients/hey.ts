@@ -1,4 +1,4 @@
-// Uses the client that @hey-api/openapi-ts has generated into ./hey.
+// Tests the client that @hey-api/openapi-ts has generated into ./hey.
 import * as fs from "node:fs";
 import { client } from "./hey/client.gen";
 import { createChatCompletion, createClientToken, createJobGen21, getJob, getJobContent, resolveModels, uploadFile } from "./hey/sdk.gen";

@@ -1,7 +1,7 @@
-// Calls the gateway's other dialects with the official client libraries for Node.
+// Calls the gateway's other dialects (Responses and Messages) with the official client libraries for Node.
 //
-// Each check prints its name when it has passed; the first failure ends the program. URLs and keys
-// come from the environment.
+// Each check prints its name when it has passed; the first failure ends the program. URLs and keys come from the
+// environment.
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
@@ -18,7 +18,7 @@ const oai = (key = "PERMANENT_KEY", options = {}) =>
 const claude = (key = "PERMANENT_KEY", options = {}) =>
   new Anthropic({ baseURL: url, apiKey: process.env[key], maxRetries: 0, ...options });
 
-// rejected returns the error of a call, which must be of the kind.
+// rejected returns the error that the call throws, and checks its class.
 async function rejected(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
@@ -45,7 +45,7 @@ const checks = {
     const answer = await oai().responses.parse({ model, input: "hello", text: { format } });
     assert.equal(typeof JSON.parse(answer.output_text).city, "string");
   },
-  // An agent's turns with a picture and two parallel tool calls.
+  // An agent's turns, with a picture and two parallel tool calls.
   async responses_agent() {
     const tools = [{ type: "function", name: "get_weather", parameters: schema, strict: true }];
     const picture = { type: "input_image", image_url: "data:image/png;base64," + pixel, detail: "auto" };
@@ -89,7 +89,7 @@ const checks = {
     assert.equal(final.content[0].text, text);
     assert.ok(final.usage.input_tokens > 0 && final.usage.output_tokens > 0);
   },
-  // An agent's turns with a picture and two parallel tool calls.
+  // An agent's turns, with a picture and two parallel tool calls.
   async messages_agent() {
     const tools = [{ name: "get_weather", input_schema: schema, strict: true }];
     const image = { type: "image", source: { type: "base64", media_type: "image/png", data: pixel } };

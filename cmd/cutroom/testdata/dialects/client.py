@@ -1,7 +1,7 @@
-"""Calls the gateway's other dialects with the official client libraries for Python.
+"""Calls the gateway's other dialects (Responses and Messages) with the official client libraries for Python.
 
-Each check prints its name when it has passed; the first failure ends the
-program. URLs and keys come from the environment.
+Each check prints its name when it has passed; the first failure ends the program. URLs and keys come from the
+environment.
 """
 
 import base64
@@ -35,7 +35,7 @@ def claude(key="PERMANENT_KEY", **options):
 
 
 def rejected(kind, call):
-    """Returns the exception of a call, which must be of the kind."""
+    """Returns the exception that the call raises, and checks its class."""
     try:
         call()
     except kind as error:
@@ -61,7 +61,7 @@ def responses_stream():
     assert [e.sequence_number for e in events] == sorted(e.sequence_number for e in events)
     for event in oai().responses.create(model=MODEL, input="hello", stream=True):
         if event.type == "response.output_text.delta":
-            break  # leaves the stream
+            break  # the client leaves before the stream ends
 
 
 def responses_parse():
@@ -72,7 +72,7 @@ def responses_parse():
 
 
 def responses_agent():
-    """Runs an agent's turns with a picture and two parallel tool calls."""
+    """Runs an agent's turns, with a picture and two parallel tool calls."""
     tools = [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": True}]
     picture = {"type": "input_image", "image_url": "data:image/png;base64," + PIXEL, "detail": "auto"}
     items = [{"role": "user", "content": [{"type": "input_text", "text": "look"}, picture]}]
@@ -124,7 +124,7 @@ def messages_stream():
     assert text == final.content[0].text and "Grüße 🤚🏾, you!" in text, (text, final)
     assert final.stop_reason == "end_turn" and final.usage.input_tokens > 0 and final.usage.output_tokens > 0, final
     with claude().messages.stream(model=MODEL, max_tokens=500, messages=HELLO) as stream:
-        next(iter(stream.text_stream))  # leaves the stream
+        next(iter(stream.text_stream))  # the client leaves before the stream ends
 
 
 def messages_parse():
@@ -133,7 +133,7 @@ def messages_parse():
 
 
 def messages_agent():
-    """Runs an agent's turns with a picture and two parallel tool calls."""
+    """Runs an agent's turns, with a picture and two parallel tool calls."""
     tools = [{"name": "get_weather", "input_schema": SCHEMA, "strict": True}]
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     turns = [{"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", "source": source}]}]

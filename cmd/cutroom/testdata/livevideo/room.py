@@ -1,8 +1,7 @@
-"""Joins a room like a Python client of such services.
+"""Joins a room with LiveKit's Python client.
 
-Publishes a red picture (or nothing, with "watch" as third argument), and prints JSON
-lines about the received video: the size and the mean luma and chroma of every tenth
-picture, and the reason why the room ended.
+Publishes a red picture (or nothing, if the third argument is "watch"). Prints JSON lines about the received video:
+the size and the mean luma and chroma of every tenth picture, and why the room ended.
 """
 
 import asyncio

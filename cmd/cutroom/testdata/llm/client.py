@@ -1,9 +1,9 @@
-"""Calls a language model with the official client libraries: "local", as make run-llm
-serves it; "translated", the same server, configured to know only chat; and "native",
-whose server gets Responses requests.
+"""Calls a language model with the official client libraries, under three names: "local" is the model as make run-llm
+serves it; "translated" is the same server, configured as if it knew only chat; the server of "native" gets Responses
+requests.
 
-Each check prints its name when it has passed; the first failure ends the program.
-Where to call, and by which key, comes from the environment.
+Each check prints its name when it has passed; the first failure ends the program. URLs and the key come from the
+environment.
 """
 
 import json
@@ -14,10 +14,10 @@ import openai
 
 URL = os.environ["GATEWAY_URL"]
 KEY = os.environ["PERMANENT_KEY"]
-# The only value that a call can have, because the model knows no words.
+# The schema allows only one value, because the model's output has no meaning.
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Rom"]}}, "required": ["city"]}
 HELLO = [{"role": "user", "content": "Grüße!"}]
-# The client for Messages no longer has an argument for it.
+# Anthropic's client has no argument for the temperature anymore.
 GREEDY = {"extra_body": {"temperature": 0}}
 SAME = {"max_tokens": 40} | GREEDY
 oai = openai.OpenAI(base_url=URL + "/v1", api_key=KEY, max_retries=0)
@@ -36,7 +36,7 @@ def responses(model):
 
 
 def responses_tools(model):
-    """Runs an agent's turns."""
+    """Runs an agent's turns with Responses."""
     tools = [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": True}]
     asked = {"model": model, "tools": tools, "temperature": 0, "max_output_tokens": 300, "parallel_tool_calls": False}
     items = [{"role": "user", "content": "Say how it is."}]
@@ -51,7 +51,7 @@ def responses_tools(model):
 
 
 def responses_in_place(_):
-    """Reads llama.cpp's events, which the stream helper cannot parse."""
+    """Reads llama.cpp's events directly, because the client's stream helper cannot parse them."""
     asked = {"model": "native", "input": "Grüße!", "temperature": 0, "max_output_tokens": 40}
     whole = oai.responses.create(**asked)
     events = list(oai.responses.create(stream=True, **asked))
@@ -74,7 +74,7 @@ def messages(model):
 
 
 def messages_tools(model):
-    """Runs an agent's turns with parallel tool calls."""
+    """Runs an agent's turns with Messages and parallel tool calls."""
     tools = [{"name": "get_weather", "input_schema": SCHEMA}]
     asked = {"model": model, "tools": tools, "max_tokens": 220} | GREEDY
     turns = [{"role": "user", "content": "Say how it is."}]
@@ -83,7 +83,7 @@ def messages_tools(model):
         answer = stream.get_final_message()
     call, *others = [block for block in answer.content if block.type == "tool_use"]
     assert call.input == {"city": "Rom"}, answer
-    # The server's own Messages route ignores disable_parallel_tool_use.
+    # llama.cpp's own Messages route ignores disable_parallel_tool_use.
     assert model == "local" or not others and answer.stop_reason == "tool_use", answer
     several = claude.messages.create(messages=turns, tool_choice={"type": "any"}, **asked)
     calls = [block for block in several.content if block.type == "tool_use"]
@@ -96,7 +96,7 @@ def messages_tools(model):
 
 
 def chat(model):
-    """Streams a chat whose reply has a schema, and a chat that calls a function."""
+    """Streams a chat whose reply must match a schema, and a chat that calls a function."""
     form = {"type": "json_schema", "json_schema": {"name": "weather", "schema": SCHEMA, "strict": True}}
     answer = oai.chat.completions.create(model=model, messages=HELLO, response_format=form, temperature=0, max_tokens=300)
     assert json.loads(answer.choices[0].message.content) == {"city": "Rom"}, answer
@@ -112,7 +112,7 @@ def count(model):
     counted = claude.messages.count_tokens(model=model, messages=HELLO).input_tokens
     answer = claude.messages.create(model=model, messages=HELLO, max_tokens=1, **GREEDY)
     used = answer.usage.input_tokens + (answer.usage.cache_read_input_tokens or 0)
-    # A count by the server is exact; the gateway's own count is an estimate.
+    # llama.cpp's own token count is exact; the gateway's count is an estimate.
     assert counted == used if model == "local" else counted > 0, (counted, answer)
 
 

@@ -1,8 +1,8 @@
-"""Writes tiny models with random weights into a folder, in llama.cpp's format:
-chat.gguf generates, embeddings.gguf makes vectors, ranks.gguf scores documents.
+"""Writes tiny models with random weights into a folder, in llama.cpp's format: chat.gguf generates text,
+embeddings.gguf makes vectors, ranks.gguf scores documents.
 
-Their vocabulary is the 256 bytes, so any text can be tokenized. Their output has no
-meaning. The seed is fixed, so the models are always the same.
+Their vocabulary is the 256 bytes, so they accept any text. Their output has no meaning. The seed is fixed, so every
+run writes the same models.
 """
 
 import itertools
@@ -31,8 +31,8 @@ CHAT = """{%- if tools %}
 {{- '<|im_end;\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-# Token pairs that the models have learned: a reply begins with the mark of a tool call and ends
-# after one, so that it follows a grammar that requires tool calls.
+# Token pairs that the models have learned: after the first, the second follows. So a reply begins with the mark of a
+# tool call and ends after one call, as a grammar that requires tool calls demands.
 LEARNED = [(f"<0x{ord(one):02X}>", f"<0x{ord(other):02X}>") for one, other in itertools.pairwise("\n<run>")]
 LEARNED.append((f"<0x{ord(';'):02X}>", "</s>"))
 RANK = "{query}\n{document}"
@@ -68,7 +68,7 @@ def describe(writer, pooling):
 
 
 def write(path, pooling=None):
-    """Writes a generating model, or a pooling model if pooling is set."""
+    """Writes a model that generates text, or if pooling is set, a pooling model."""
     writer = gguf.GGUFWriter(path, "qwen3")
     random = numpy.random.default_rng(1)
     describe(writer, pooling)
@@ -82,7 +82,7 @@ def write(path, pooling=None):
     def norm(name, width=WIDTH):
         writer.add_tensor(name + ".weight", numpy.ones(width, numpy.float32))
 
-    # The learned pairs have their own dimensions, which the layers do not change.
+    # Each learned pair has its own dimension, which the layers leave unchanged.
     apart = len(LEARNED)
     embedding, output = weights(len(TOKENS), WIDTH), weights(len(TOKENS), WIDTH)
     embedding[:, :apart] = output[:, :apart] = 0

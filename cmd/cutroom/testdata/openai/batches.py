@@ -1,6 +1,6 @@
-"""Makes batches with the official client library for Python.
+"""Creates batches with the official client library for Python.
 
-The first argument names the command. Each check prints its name when it has passed.
+The first argument names the command to run. Each check prints its name when it has passed.
 """
 
 import json
@@ -45,7 +45,7 @@ def results(file_id):
 
 
 def begin(count):
-    """Creates a batch of count requests and prints its id."""
+    """Creates a batch with the given number of requests and prints its id."""
     file = upload(line(n) for n in range(int(count)))
     assert (file.object, file.purpose, file.status) == ("file", "batch", "processed"), file
     assert file.expires_at - file.created_at == 30 * 24 * 3600, file
@@ -137,7 +137,7 @@ def flaws():
 
 
 def failures():
-    """A rejected request is in the error file; the others have responses."""
+    """Checks that a rejected request is in the error file and that the others have responses."""
     wrong = line(2)
     wrong["body"]["temperature"] = 5
     batch = ended(create(upload([line(1), wrong, line(3)])), "completed")
@@ -148,7 +148,7 @@ def failures():
 
 
 def cancelling():
-    """Cancels a batch while the model server holds its requests. Live requests overtake them."""
+    """Cancels a batch while the model server delays its requests. Live requests overtake the batch's."""
     batch = create(upload(line(n, "held") for n in range(200)))
     while client.batches.retrieve(batch.id).status != "in_progress":
         time.sleep(0.05)

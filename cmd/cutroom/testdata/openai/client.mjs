@@ -19,7 +19,7 @@ const client = (key = "PERMANENT_KEY", options = {}) =>
   new OpenAI({ baseURL: process.env.GATEWAY_URL + "/v1", apiKey: process.env[key], maxRetries: 0, ...options });
 const ask = (fields = {}, key, options) => client(key, options).chat.completions.create({ model, messages, ...fields });
 
-// rejected returns the error of a call, which must be of the kind.
+// rejected returns the error that the call throws, and checks its class.
 async function rejected(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);

@@ -38,7 +38,7 @@ def client(key="PERMANENT_KEY", **options):
 
 
 def rejected(kind, call):
-    """Returns the exception of a call, which must be of the kind."""
+    """Returns the exception that the call raises, and checks its class."""
     try:
         call()
     except kind as error:

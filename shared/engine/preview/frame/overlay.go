@@ -33,7 +33,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	if op.Mode == look.Add {
 		return p.added(s, op.Motion)
 	}
-	// shares holds the remaining fraction of the distance to black or white.
+	// shares holds, for each pixel, how much of its distance to black (or white) remains.
 	shares := s.planes[0]
 	if op.Mode == look.Screen {
 		for i, v := range shares {

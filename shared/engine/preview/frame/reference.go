@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Pictures are scaled to this longer side, in pixels, to measure their colors.
+// sampleSide is the longer side, in pixels, of the scaled-down picture whose colors are measured.
 const sampleSide = 160
 
 // reference is a stored reference image with three bytes per pixel.

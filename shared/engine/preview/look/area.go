@@ -242,7 +242,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	return nothing()
 }
 
-// removes reports whether a word right before or after the background removes it.
+// removes reports whether the word next to "background" asks to remove the background.
 func removes(instruction []part, at int) bool {
 	for _, step := range []int{-1, 1} {
 		for i := at + step; i >= 0 && i < len(instruction); i += step {

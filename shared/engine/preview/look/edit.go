@@ -369,8 +369,8 @@ func (e Edit) Place() (across, down float64) {
 	return 0, 1
 }
 
-// Color returns the requested color's name, or else otherwise.
-func (e Edit) Color(otherwise string) string { return e.args.colorOr(otherwise) }
+// Color returns the name of the requested color, or the fallback.
+func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
 
 func (e Edit) Repeats() int { return e.args.repeats() }
 

@@ -32,7 +32,7 @@ type Result struct {
 	Notice string
 	// ByReference is true if only the reference image determines the edit.
 	ByReference bool
-	// Areas lists the understood looks of only the people or the background.
+	// Areas lists the understood looks that apply only to the people or only to the background.
 	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []look.Edit

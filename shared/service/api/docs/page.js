@@ -65,8 +65,7 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields includes nested objects. around contains the enclosing schemas, so that a recursive
-// schema is listed once.
+// fields includes nested objects. around contains the enclosing schemas, so that a recursive schema is listed once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return make("p", {}, "The same fields as the enclosing object.");

@@ -1,6 +1,5 @@
 "use strict";
-// Samples that call an operation with curl, in Python and in JavaScript, all from one description
-// of the request.
+// Samples that call an operation with curl, in Python and in JavaScript, all from one description of the request.
 
 // requestOf describes a sample call: {method, url, headers, form, json, bytes, save}. form is a
 // list of [name, value], and a file's value is {file}.

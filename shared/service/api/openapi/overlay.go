@@ -97,7 +97,7 @@ func forModel(operation object, m *catalog.Model, name string, form *catalog.For
 	if name != m.ID {
 		operation = operation.
 			set("description", strings.TrimSpace("Another name of `"+m.ID+"`. "+operation.text("description"))).
-			set("x-alias-of", m.ID) // lets a page group a model's names
+			set("x-alias-of", m.ID) // lets a documentation page group all names of a model
 	}
 	if slices.Contains(m.DeprecatedAliases, name) {
 		operation = operation.set("deprecated", true)

@@ -180,8 +180,7 @@ function showTime(seconds) {
   element("time").textContent = seconds === undefined ? "–" : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-// Quota: read every two seconds, and sooner after a change, but never twice within
-// one second.
+// Quota: read every two seconds, and sooner after a change, but never twice within one second.
 
 let quotaRead = -Infinity, quotaTimer;
 

@@ -82,8 +82,7 @@ class Room {
     this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
   }
 
-  // follow finds another path to the server when the current one fails, such as TCP if UDP is
-  // blocked.
+  // follow finds another path to the server when the current one fails, such as TCP if UDP is blocked.
   follow(state) {
     if (state === "connected") this.sought = false;
     if (state === "failed" && this.sought) return this.end();

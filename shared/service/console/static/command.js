@@ -35,8 +35,7 @@ export function submitCommand(model, fields) {
 
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
-// literal writes a text as a literal of Python and of JavaScript, without characters that a
-// terminal interprets.
+// literal writes a text as a literal of Python and of JavaScript, without characters that a terminal interprets.
 const literal = text => JSON.stringify(String(text)).replace(/[\x7f-\x9f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`);
 
 // The program submits the form, waits and saves the result, with the library requests.

@@ -5,8 +5,7 @@ import { icon, make, signButton } from "./dom.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// view shows a picture or a video. If the browser cannot, it shows the picture that other() resolves
-// to, if any.
+// view shows a picture or a video. If the browser cannot, it shows the picture that other() resolves to, if any.
 export function view(kind, url, words, other) {
   const shown = kind === "image" ? make("img", { src: url, alt: words })
     : make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });

@@ -45,8 +45,8 @@ async function cutVideo(file, { start, end, part, progress, signal }) {
   return { blob: new Blob([target.buffer], { type: "video/mp4" }), silent: conversion.discardedTracks.length > 0 };
 }
 
-// cut shows the dialog for a source {value, url, name} of a kind, and calls done with the new
-// File. took is called with a frame as a File.
+// cut shows the dialog for a source {value, url, name} of a kind, and calls done with the new File. took is called
+// with a File when the user takes a frame.
 export function cut(kind, source, done, took) {
   const video = kind === "video", file = source.value;
   const shown = video ? make("video", { src: source.url, playsinline: true, preload: "auto", "aria-label": "The video to cut" }) : make("img", { src: source.url, alt: "The image to crop" });

@@ -120,8 +120,7 @@ export class Form {
     this.learn(model);
   }
 
-  // learn disables fields that the engine ignores and shows the reason. It offers the engine's
-  // options.
+  // learn disables fields that the engine ignores and shows the reason. It offers the engine's options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -307,7 +306,7 @@ export class Form {
       if (needs && !values[needs]) continue;
       sent.push([field.name, value instanceof File || typeof value === "string" ? value : value.id]);
     }
-    // The service would accept it and change nothing.
+    // The service would accept an edit without a prompt and change nothing.
     if (!prompt && !reference) throw new Missing(takesReference ? "Write what to change, or add a reference image." : "Write what to change.", this.prompt);
     return sent;
   }

@@ -207,8 +207,7 @@ class Edit {
     const chosen = new Map();
     let trouble;
     for (const file of files) {
-      // Systems that do not know an extension report no type; the service detects it from the
-      // content.
+      // Systems that do not know an extension report no type; the service detects it from the content.
       const mode = isHEIC(file) ? this.modes.find(mode => mode.id === "image") : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
       if (mode) chosen.set(mode, [...chosen.get(mode) || [], file]);
       else trouble ??= new Missing(`“${file.name}” is neither a video nor an image.`);
@@ -470,7 +469,7 @@ class Edit {
     this.launch([new Run({ model: run.model, fields, source: run.source })]);
   }
 
-  // The file is included if this browser has it.
+  // fill copies a run's settings into the form, with its file if this browser still has it.
   async fill(run) {
     const job = run.job?.prompt?.endsWith("…") ? await record(run.id).catch(() => run.job) : run.job;
     const fields = new Map(run.job && !run.source?.value ? Run.ofJob(job).fields : run.fields), mode = this.modes.find(mode => mode.id === modeOf(run.model)?.id);

@@ -157,8 +157,7 @@ class Files {
     return undefined;
   }
 
-  // The entire file passes through memory, because the key travels in a header, which a link
-  // cannot set.
+  // The entire file passes through memory, because the key travels in a header, which a link cannot set.
   async download(file) {
     toast(`Downloading ${file.filename} …`);
     try {

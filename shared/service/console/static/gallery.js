@@ -130,8 +130,7 @@ class Gallery {
     this.show([...found.jobs, ...rest]);
   }
 
-  // after returns the shown jobs that follow the ones just read, or none if others may lie
-  // between.
+  // after returns the shown jobs that follow the ones just read, or none if others may lie between.
   after(read, searched) {
     const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
     if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];

@@ -23,8 +23,7 @@ export const retryable = job => job.error?.code !== "invalid_input";
 
 export const modelOf = job => settings.models.find(model => model.id === job.model);
 
-// submit returns the new job's id. A file that is too large for a form is stored first and sent
-// by its reference.
+// submit returns the new job's id. A file that is too large for a form is stored first and sent by its reference.
 export async function submit(model, fields, watch) {
   const url = `${settings.base_url}/v1/jobs/${model.id}`, headers = { "x-api-key": key() };
   if (model.urlencoded) {
@@ -103,8 +102,7 @@ export async function cancel(id) {
 // The job must have ended.
 export const purge = id => media("DELETE", `/v1/jobs/${id}?purge=true`);
 
-// share returns a link that needs no key, {url, expires_at}. It expires after some seconds or
-// with the result.
+// share returns a link that needs no key, {url, expires_at}. It expires after some seconds or with the result.
 export async function share(id, seconds) {
   return (await media("POST", `/v1/jobs/${id}/shares`, { body: seconds ? { expires_in: seconds } : {} })).json();
 }

@@ -95,7 +95,7 @@ async function signOut() {
   await forgetAll();
 }
 
-// All shown data is forgotten, too.
+// forgetAll forgets the key and clears all displayed data.
 async function forgetAll() {
   go = undefined;
   forget(); // immediately, because other tabs ask for the key
@@ -109,8 +109,7 @@ async function forgetAll() {
 
 const confirmLeaving = () => window.confirm("An upload is in progress and would be lost. Sign out?");
 
-// askForKey offers to log in again if the service no longer accepts the key. The page below
-// remains unchanged.
+// askForKey offers to log in again if the service no longer accepts the key. The page below remains unchanged.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
   const again = button("keys", "Sign in again", () => {

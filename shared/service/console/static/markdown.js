@@ -1,5 +1,4 @@
-// Markdown as elements. The library only parses the text, so that a model's HTML is never
-// interpreted.
+// Markdown as elements. The library only parses the text, so that a model's HTML is never interpreted.
 
 import { Lexer } from "./marked.js";
 import { button, copy, make } from "./dom.js";
@@ -7,9 +6,8 @@ import { button, copy, make } from "./dom.js";
 // The schemes that a link may have.
 const safe = /^(https?|mailto):/i;
 
-// deepest limits the nesting of lists and quotes. endless matches a word, and nested a line of
-// marks, too long to be intended. Text over these limits is shown as plain text, because the library
-// and the browser would take too long.
+// deepest limits the nesting of lists and quotes. endless matches a word, and nested a line of marks, too long to be
+// intended. Text over these limits is shown as plain text, because the library and the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
 export function render(text) {

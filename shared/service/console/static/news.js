@@ -6,9 +6,8 @@ const tick = 2000; // milliseconds between checks of the timed listeners
 
 export const publish = what => channel?.postMessage(what);
 
-// subscribe calls a function when another tab has changed something, and when this tab becomes
-// visible again, because programs also make changes. While the tab is visible, it is also called
-// every pace() seconds, unless that is 0.
+// subscribe calls a function when another tab has changed something, and when this tab becomes visible again, because
+// programs also make changes. While the tab is visible, it is also called every pace() seconds, unless that is 0.
 export function subscribe(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }

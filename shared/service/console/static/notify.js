@@ -1,5 +1,4 @@
-// Notifies users that an edit has ended: always in the tab's title, and with a system
-// notification if requested.
+// Notifies users that an edit has ended: always in the tab's title, and with a system notification if requested.
 
 import { toast } from "./dom.js";
 

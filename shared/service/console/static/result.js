@@ -28,8 +28,7 @@ export function fileName(run) {
 // interval after a missing one: some engines make no previews.
 const previewEvery = 2000, missed = 6000;
 
-// The picture is the preview, if the engine makes one, and then the poster while the result is
-// fetched.
+// The picture is the preview, if the engine makes one, and then the poster while the result is fetched.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
   let next = Date.now() + previewEvery;
@@ -58,8 +57,7 @@ function queueOf({ phase, job }) {
   return latest > 1.5 ? `${at} · starts within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
 }
 
-// showProgress returns the function that updates the progress. The picture of the source is
-// optional.
+// showProgress returns the function that updates the progress. The picture of the source is optional.
 export function showProgress(stage, run, url) {
   const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
   const stop = button("close", "Cancel", async () => {
@@ -163,8 +161,7 @@ const code = (title, text) => make("figure", { class: "command" },
   make("figcaption", {}, title, button("copy", "Copy", () => copy(text, "The text was"), { "aria-label": `Copy: ${title}` })),
   make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, text)));
 
-// terminal returns the commands that repeat a run from a terminal or in a program, and the job's
-// record.
+// terminal returns the commands that repeat a run from a terminal or in a program, and the job's record.
 export function terminal(run) {
   const record = run.job && make("details", {}, make("summary", {}, "The record as JSON"), code("The job's record", JSON.stringify(run.job, null, 2)));
   if (!run.model) return record;

@@ -26,8 +26,7 @@ export function visit(page, parts, query) {
 
 let known; // the address whose view is shown
 
-// arrived reports whether the address belongs to a view other than the shown one, and records it
-// as shown.
+// arrived reports whether the address belongs to a view other than the shown one, and records it as shown.
 export function arrived() {
   const news = location.hash !== known;
   known = location.hash;

@@ -19,8 +19,7 @@ export class Shared {
     this.controller = new AbortController();
   }
 
-  // reference returns the stored file's id once it is stored, and shows the run's progress until
-  // then.
+  // reference returns the stored file's id once it is stored, and shows the run's progress until then.
   reference(run) {
     this.runs.add(run);
     run.controller.signal.addEventListener("abort", () => {
@@ -166,8 +165,7 @@ export class Run {
     this.url = URL.createObjectURL(this.blob);
   }
 
-  // resume continues a run known only by its id. It fetches the result only when the run is
-  // shown.
+  // resume continues a run known only by its id. It fetches the result only when the run is shown.
   async resume() {
     try {
       this.job = await record(this.id);

@@ -2,14 +2,12 @@
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce limits concurrent deletions. A deletion rejected by the rate limit is retried after pause,
-// in milliseconds.
+// atOnce limits concurrent deletions. A deletion rejected by the rate limit is retried after pause, in milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {
-  // grid holds the cards, with their ids in data-id. words are {one, many, warning} for the
-  // selection. drop(id) deletes one; gone(ids) is called with the deleted ones; changed is called
-  // with each selection.
+  // grid holds the cards, with their ids in data-id. words are {one, many, warning} for the selection. drop(id)
+  // deletes one; gone(ids) is called with the deleted ones; changed is called with each selection.
   constructor(grid, words, { drop, gone, changed = () => {} }, ...tools) {
     Object.assign(this, { grid, words, drop, gone, changed });
     this.chosen = new Map(); // the data of each by id
@@ -29,7 +27,7 @@ export class Selection {
     });
   }
 
-  // card is {name} and data for changed.
+  // card has a name. The callback changed receives the cards of all selected items.
   box(id, card) {
     const input = make("input", { type: "checkbox", "aria-label": `Select ${card.name}`, on: {
       change: () => this.choose(id, card, input.checked),

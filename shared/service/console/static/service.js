@@ -145,9 +145,8 @@ function within(promise, time) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds,
-// it ends with a TypeError, as for any other lost connection: a connection may be lost without
-// notice, for example during sleep.
+// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds, it ends with a
+// TypeError, as for any other lost connection: a connection may be lost without notice, for example during sleep.
 export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {

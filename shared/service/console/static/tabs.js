@@ -4,9 +4,8 @@
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom-key") : undefined;
 const own = crypto.getRandomValues(new Uint32Array(2)).join("-");
 
-// join asks the other tabs for a key, and listens to them. key() returns this tab's key, or "".
-// offered(key) is called with another tab's key, entered(key) after a login in another tab, and
-// left() after a logout.
+// join asks the other tabs for a key, and listens to them. key() returns this tab's key, or "". offered(key) is
+// called with another tab's key, entered(key) after a login in another tab, and left() after a logout.
 export function join({ key, offered, entered, left }) {
   channel?.addEventListener("message", ({ data: { asks, to, has, leaves } }) => {
     if (asks && key()) channel.postMessage({ to: asks, has: key() });

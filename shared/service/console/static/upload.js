@@ -18,8 +18,7 @@ addEventListener("beforeunload", event => uploading() && !released && event.prev
 // quiet limits how long an upload may stall and its response may take, in milliseconds.
 const quiet = 120_000;
 
-// send calls progress(share) with 0 to 1, and resolves to the JSON of the response. fetch cannot
-// report progress.
+// send calls progress(share) with 0 to 1, and resolves to the JSON of the response. fetch cannot report progress.
 export function send(method, url, headers, body, { progress, signal }) {
   sending++;
   let timer;

@@ -115,7 +115,7 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 			}
 			return end
 		case "type":
-			// In Responses, an item that is not a message ends the beginning.
+			// In the Responses API, the first item that is not a message ends the shared prefix.
 			end := endOf(body, at)
 			belongs = belongs && string(body[at:end]) == `"message"`
 			return end

@@ -91,7 +91,7 @@ func (c *askingConn) takeAnswer(packet []byte, from net.Addr) {
 	}
 }
 
-// WriteTo drops packets that the address may not get.
+// WriteTo drops packets to addresses that have not agreed to receive them.
 func (c *askingConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	request, allowed := c.decide(b, addressOf(to))
 	if request != nil {

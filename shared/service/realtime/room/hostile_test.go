@@ -50,7 +50,7 @@ func adding(count int, line string) func(string) string {
 }
 
 // Offers that are unusual but valid are answered.
-func TestInvalidOfferEndsParticipant(t *testing.T) {
+func TestInvalidOfferDisconnectsParticipant(t *testing.T) {
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
 	w := newWorld(t, nil)
 	for name, of := range map[string]struct {
@@ -838,7 +838,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 }
 
 // Every data channel and every stream uses memory until the client leaves.
-func TestExcessiveStreamsDisconnect(t *testing.T) {
+func TestTooManyStreamsDisconnectClient(t *testing.T) {
 	for name, opens := range map[string]func(c *livekittest.Client){
 		"data channels": func(c *livekittest.Client) {
 			for i := range 3 * maxChannels {

@@ -212,8 +212,9 @@ func (c *queueConn) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 // addressesOf returns the addresses that a listener is bound to. If these are all of the machine's, it omits
-// link-local ones, because clients cannot know their zone. If there are also public addresses, it returns only
-// the source addresses of packets sent to them, so that no public address stands for two of the machine's.
+// link-local ones, because clients cannot know their zone. If public addresses are configured, it returns, for each
+// of them, the local address from which packets to it are sent, so that each public address maps to one local
+// address.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
