@@ -327,7 +327,12 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	if err != nil {
 		return err
 	}
-	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(s.apiConfig(c, p), api.AllGroups()...))))
+	config := s.apiConfig(c, p)
+	openAI := api.New(config, api.OpenAIImages, api.OpenAIVideos, api.OpenAIContent, api.Shares)
+	for _, pattern := range api.OpenAIPaths {
+		s.gateway.gateway.Serve(pattern, openAI)
+	}
+	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(config, api.AllGroups()...))))
 	s.http = httpserver.New(httpserver.Config{
 		Logger: s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
 		Observer: s.gateway.metrics.Surface("media"),

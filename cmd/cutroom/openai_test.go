@@ -157,3 +157,26 @@ func TestOpenAIClientForNodeWorks(t *testing.T) {
 	command.Dir, command.Stdin = nodeFolder(t), source
 	world.run(t, command, clientChecks)
 }
+
+func TestOpenAIClientsEditMedia(t *testing.T) {
+	t.Parallel()
+	media, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := gatewayWorld{url: start(t, t.TempDir()).InferenceURL(), keys: map[string]string{
+		"PERMANENT_KEY": servertest.Key, "WRONG_KEY": "ck_unknown-key", "MEDIA": media,
+	}}
+	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "media.py"), media),
+		"models edit generate video videos errors")
+
+	world.url = start(t, t.TempDir()).InferenceURL()
+	source, err := os.Open(filepath.Join("testdata", "openai", "media.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	command := exec.CommandContext(bounded(t), nodeProgram(t), "--input-type=module", "-")
+	command.Dir, command.Stdin = nodeFolder(t), source
+	world.run(t, command, "edit generate video errors")
+}

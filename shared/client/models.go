@@ -108,5 +108,6 @@ func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) 
 		Data []InferenceModel `json:"data"`
 	}
 	err := c.get(ctx, c.inference(http.MethodGet, "/v1/models", nil), &page)
-	return page.Data, err
+	media := func(m InferenceModel) bool { return m.ContextLength == 0 }
+	return slices.DeleteFunc(page.Data, media), err
 }

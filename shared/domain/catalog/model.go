@@ -79,6 +79,24 @@ func (m *Model) DataType() FieldType {
 	return VideoFile
 }
 
+// These routes of OpenAI's API are for media models (docs/clients.md#images-and-videos-with-openais-client).
+const (
+	ImageEdits       Route = "images/edits"
+	ImageGenerations Route = "images/generations"
+	Videos           Route = "videos"
+)
+
+// Capabilities returns the routes of the inference address that serve the model.
+func (m *Model) Capabilities() []Route {
+	if m.Kind != Image {
+		return []Route{Videos}
+	}
+	if data, _ := m.Form.Field(DataField); data.Required {
+		return []Route{ImageEdits}
+	}
+	return []Route{ImageEdits, ImageGenerations}
+}
+
 type Limits struct {
 	VideoDuration           time.Duration
 	VideoWidth, VideoHeight int

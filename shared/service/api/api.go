@@ -138,14 +138,14 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// Limits on concurrent thumbnails, verifications and list reads.
-	thumbnailTurns, verifyTurns, listTurns *ratelimit.Turns
+	// Limits on concurrent thumbnails, verifications, list reads, and JSON bodies with files.
+	thumbnailTurns, verifyTurns, listTurns, jsonTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
 	return &service{
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), verifyTurns: ratelimit.NewTurns(maxTurns, 1),
-		listTurns: ratelimit.NewListTurns(),
+		listTurns: ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 	}
 }
 
@@ -207,6 +207,12 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 // the route accepts one. Errors: fault.Unauthorized.
 func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
 	secret := r.Header.Get("x-api-key")
+	if isOpenAI(r) {
+		if secret = bearer(r); secret == "" {
+			return credential.Principal{}, fault.New(fault.Unauthorized,
+				"An API key is required in the Authorization header, after \"Bearer\".")
+		}
+	}
 	if secret == "" && route.queryToken {
 		if secret = readQuery(r.URL.RawQuery)["api_key"]; secret != "" {
 			// The URL contains the token, so browsers must not send it as a referrer.

@@ -32,8 +32,13 @@ func Content(s *service) []route {
 			method: http.MethodGet, path: "/v1/jobs/{id}/preview", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showPreview,
 		},
-		{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared},
+		Shares(s)[0],
 	})
+}
+
+// Shares is the part of Content that serves links to results, which callers of OpenAI's routes get.
+func Shares(s *service) []route {
+	return []route{{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared}}
 }
 
 func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
@@ -41,6 +46,10 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	if err != nil {
 		return err
 	}
+	return s.sendResultOf(w, r, j)
+}
+
+func (s *service) sendResultOf(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}

@@ -59,6 +59,10 @@ const shortageRetry = 10 * time.Second
 // fail responds with 422 to problems with the request, with a fault's own status, with 503 if the
 // machine lacks a resource, and otherwise with 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if isOpenAI(r) {
+		s.failOpenAI(w, r, err)
+		return
+	}
 	var invalid problems
 	var unread *bodyError
 	var refusal *fault.Error
@@ -130,6 +134,10 @@ func writeInternalError(w http.ResponseWriter) {
 }
 
 func (s *service) writeDetail(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	if isOpenAI(r) {
+		writeBody(w, status, openAIDetail(status, detail))
+		return
+	}
 	s.writeJSON(w, r, status, map[string]string{"detail": detail})
 }
 

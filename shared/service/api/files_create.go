@@ -118,7 +118,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 func (s *service) readUpload(
 	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
 ) error {
-	sub, err := readMultipart(b, boundary, uploadForm(), func(p filePart) (*job.Input, *problem, error) {
+	sub, err := readMultipart(b, boundary, uploadForm().Field, func(p filePart) (*job.Input, *problem, error) {
 		wrong, err := s.takeUpload(ctx, p, blobs, f)
 		return nil, wrong, err
 	})

@@ -157,7 +157,7 @@ func FuzzMultipart(f *testing.F) {
 		form := models[uint(which)%uint(len(models))].Form
 		in := &inputs{storedBlobs: storedBlobs{service: s}, account: "a", jobID: "job_1", earlier: func() string { return "" }}
 		b := &body{source: strings.NewReader(text), left: s.maxBody(), tooLarge: s.errBodyTooLarge()}
-		sub, err := readMultipart(b, "x", form, func(p filePart) (*job.Input, *problem, error) {
+		sub, err := readMultipart(b, "x", form.Field, func(p filePart) (*job.Input, *problem, error) {
 			return in.take(t.Context(), p)
 		})
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"cutroom/shared/domain/fault"
@@ -146,6 +147,9 @@ func (s *service) onceSecret(
 // keyOf separates claims made with tokens from claims made with permanent keys. All of an account's tokens share
 // their claims. This keeps a token from using up or reading a server's Idempotency-Key.
 func keyOf(c call, key string) string {
+	if c.copy > 0 {
+		key += "\n" + strconv.Itoa(c.copy) // no header has a line break
+	}
 	if c.who.Token != nil {
 		return "token/" + key
 	}

@@ -27,6 +27,8 @@ type inputs struct {
 	account    string
 	jobID      string
 	references []fileReference
+	// copies is how many more jobs to submit with the same inputs.
+	copies int
 	// earlier returns the job of an earlier request with the same Idempotency-Key, or "".
 	earlier func() string
 	// clip is the input video's length, or 0.

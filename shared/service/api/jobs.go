@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"time"
 
@@ -47,48 +49,112 @@ type createdBody struct {
 // the files, unless the job may have been accepted: the store's response can get lost. A retry with
 // the same Idempotency-Key gets the original job. Errors: problems; as for once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
-	ctx, who, m := r.Context(), c.who, c.model
+	accepted, err := s.submitAll(w, r, &c, func(ctx context.Context, b *body, in *inputs) (*catalog.Form, submission, error) {
+		sub, err := s.readForm(ctx, r, b, form, in)
+		return form, sub, err
+	})
+	if err != nil {
+		return job.Job{}, err
+	}
+	return accepted[0], nil
+}
+
+// readRequest reads a request's body, stores its files, and returns the model's form and its fields.
+type readRequest func(context.Context, *body, *inputs) (*catalog.Form, submission, error)
+
+// submitAll submits a job and in.copies copies of it with other seeds. read may set c.model and in.copies.
+func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, read readRequest) (accepted []job.Job, err error) {
+	ctx, who := r.Context(), c.who
 	if r.ContentLength > s.maxBody() {
-		return job.Job{}, s.errBodyTooLarge()
+		return nil, s.errBodyTooLarge()
 	}
 	id, err := s.Jobs.NewID()
 	if err != nil {
-		return job.Job{}, err
+		return nil, err
 	}
 	in := &inputs{storedBlobs: storedBlobs{service: s}, account: who.Account(), jobID: id}
 	defer in.discard(ctx)
 
 	upload, body, err := s.beginUpload(r, who)
 	if err != nil {
-		return job.Job{}, err
+		return nil, err
 	}
 	// Input files belong to the job and do not count towards the account's storage.
 	defer s.endUpload(r, upload)
-	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, c, full) }
-	in.earlier = func() string { return s.earlier(r, c) }
-	sub, err := s.readForm(ctx, r, body, form, in)
+	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, *c, full) }
+	in.earlier = func() string { return s.earlier(r, *c) }
+	form, sub, err := read(ctx, body, in)
 	if err != nil {
-		return job.Job{}, err
+		return nil, err
 	}
 	upload.Arrived()
 	s.checkWebhook(sub)
 	order, found := interpret(form, sub)
 	if len(found) > 0 {
-		return job.Job{}, found
+		return nil, found
 	}
 	asked := order.asked()
 	if order.seed == nil {
 		seed, err := s.Jobs.NewSeed()
 		if err != nil {
-			return job.Job{}, err
+			return nil, err
 		}
 		order.seed = &seed
 	}
-	accepted := job.Job{
-		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
+	first := job.Job{
+		ID: id, Account: who.Account(), Key: who.Key.ID, Model: c.model.ID, Lane: job.LaneOf(c.model.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}
-	return s.submitOnce(w, r, c, asked, accepted, in)
+	defer func() {
+		if err != nil {
+			s.cancelAll(ctx, accepted)
+		}
+	}()
+	// The first job is submitted last, because its inputs are deleted when it ends.
+	for n := range in.copies {
+		j, err := s.submitCopy(w, r, *c, n+1, asked, first, in)
+		if err != nil {
+			return accepted, err
+		}
+		accepted = append(accepted, j)
+	}
+	j, err := s.submitOnce(w, r, *c, asked, first, in)
+	if err != nil {
+		return accepted, err
+	}
+	return append(accepted, j), nil
+}
+
+func (s *service) submitCopy(
+	w http.ResponseWriter, r *http.Request, c call, nth int, asked any, first job.Job, in *inputs,
+) (job.Job, error) {
+	id, err := s.Jobs.NewID()
+	if err != nil {
+		return job.Job{}, err
+	}
+	c.copy = nth
+	first.ID, first.Seed = id, first.Seed+uint32(nth)
+	first.Request.Inputs = maps.Clone(first.Request.Inputs)
+	copied := &inputs{
+		storedBlobs: storedBlobs{service: s, upload: in.upload, full: in.full}, clip: in.clip, size: in.size, rate: in.rate,
+	}
+	for field, input := range first.Request.Inputs {
+		from := cmp.Or(input.File, input.Blob)
+		input.Blob = s.Jobs.InputBlob(id, field)
+		first.Request.Inputs[field] = input
+		copied.references = append(copied.references,
+			fileReference{from, input.Blob, valueProblem(field, nil, "The file was deleted.")})
+	}
+	defer copied.discard(r.Context())
+	return s.submitOnce(w, r, c, asked, first, copied)
+}
+
+func (s *service) cancelAll(ctx context.Context, accepted []job.Job) {
+	for _, j := range accepted {
+		if _, err := s.cancel(ctx, j, job.CancelledFailure()); err != nil {
+			s.Logger.WarnContext(ctx, "cannot cancel a job", "job", j.ID, "error", err)
+		}
+	}
 }
 
 // plan adds the price, and the size and the length that the prompt gives the result. It is called
@@ -178,7 +244,7 @@ func (s *service) readForm(
 		return readURLEncoded(b, form)
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
 		take := func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) }
-		return readMultipart(b, parameters["boundary"], form, take)
+		return readMultipart(b, parameters["boundary"], form.Field, take)
 	case form.URLEncoded:
 		return nil, problems{bodyProblem(
 			"The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}

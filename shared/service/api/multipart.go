@@ -50,9 +50,12 @@ func (p *filePart) isEmpty() (bool, error) {
 // takeFile stores a file part. If the client is at fault, it returns a problem.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
+// findField returns the field of a part by its name, once for each part.
+type findField func(name string) (field *catalog.Field, known bool)
+
 // readMultipart reads a form as it arrives. It streams files to take, and keeps only the first maxValue bytes of
 // other fields. Errors: problems if the body is not a valid form; errors from take.
-func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
+func readMultipart(b *body, boundary string, find findField, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
 	sub := submission{}
@@ -70,7 +73,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		}
 		source.unbound()
 		p := &partContent{part: part}
-		err = readPart(sub, p, form, take)
+		err = readPart(sub, p, find, take)
 		if err == nil {
 			// NextRawPart would skip at most maxPartHeader bytes of the remaining content, so skip the rest here.
 			_, err = io.Copy(io.Discard, p)
@@ -88,7 +91,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 }
 
 // readPart adds a part to sub, if the form has such a field. It may leave content unread.
-func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
+func readPart(sub submission, p *partContent, find findField, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
 		name = httpserver.PartName(p.part)
@@ -96,7 +99,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 	if name == "" {
 		return problems{bodyProblem("A part has no name or an invalid Content-Disposition.")}
 	}
-	field, known := form.Field(name)
+	field, known := find(name)
 	if !known {
 		return nil
 	}

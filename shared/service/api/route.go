@@ -74,6 +74,8 @@ type call struct {
 	who credential.Principal
 	// model is nil if the path does not name a model.
 	model *catalog.Model
+	// copy is not 0 for another job of the same call, which has its own idempotency record.
+	copy int
 	// wait is how long the call waits until the job fails. 0 means that the job continues after the wait.
 	wait time.Duration
 }

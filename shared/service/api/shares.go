@@ -44,13 +44,18 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 		}
 	}
 	until = until.Truncate(time.Second)
-	share, err := s.Shares.Sign(r.Context(), j.ID, until)
+	link, err := s.shareURL(r, j, until)
 	if err != nil {
 		return err
 	}
-	query := url.Values{"expires": {share.Expires}, "signature": {share.Signature}}
-	s.writeJSON(w, r, http.StatusOK, shareBody{base(r) + sharesPath + j.ID + "?" + query.Encode(), timestamp(until)})
+	s.writeJSON(w, r, http.StatusOK, shareBody{link, timestamp(until)})
 	return nil
+}
+
+func (s *service) shareURL(r *http.Request, j job.Job, until time.Time) (string, error) {
+	share, err := s.Shares.Sign(r.Context(), j.ID, until)
+	query := url.Values{"expires": {share.Expires}, "signature": {share.Signature}}
+	return base(r) + sharesPath + j.ID + "?" + query.Encode(), err
 }
 
 // showShared names the file after the job's id, so that neither the prompt nor the source is revealed.

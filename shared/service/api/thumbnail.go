@@ -35,6 +35,10 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if err != nil {
 		return err
 	}
+	return s.sendThumbnailOf(w, r, j, of, size)
+}
+
+func (s *service) sendThumbnailOf(w http.ResponseWriter, r *http.Request, j job.Job, of, size string) error {
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}

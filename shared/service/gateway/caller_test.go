@@ -338,6 +338,7 @@ func TestModelsAreListed(t *testing.T) {
 			length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
 	}
 	small, talker := one("small", "1000", "8192", `"chat","completions","responses","messages"`), one("org/talker:v2", "8", "80", `"chat","responses","messages"`)
+	media := `{"id":"media","object":"model","created":` + created + `,"owned_by":"cutroom","capabilities":["videos"]}`
 	signed := w.issue(credential.Scope{Models: []string{"small"}})
 	scoped := signed.Secret
 	for _, c := range []struct {
@@ -345,11 +346,13 @@ func TestModelsAreListed(t *testing.T) {
 		status    int
 		want      string
 	}{
-		{"/v1/models", studio, 200, `{"object":"list","data":[` + small + `,` + talker + `]}`},
+		{"/v1/models", studio, 200, `{"object":"list","data":[` + small + `,` + talker + `,` + media + `]}`},
 		{"/v1/models", scoped, 200, `{"object":"list","data":[` + small + `]}`},
 		{"/v1/models/small", studio, 200, small},
 		{"/v1/models/org/talker:v2", studio, 200, talker},
 		{"/v1/models/org/talker:v2", scoped, 403, ""},
+		{"/v1/models/media", studio, 200, media},
+		{"/v1/models/media", scoped, 403, ""},
 		{"/v1/models/later", studio, 404, `{"error":{"message":"The model \"later\" does not exist.","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
 		{"/v1/models/none", studio, 404, ""},
 		{"/v1/models", "", 401, ""},

@@ -176,6 +176,9 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
+// Serve adds a route of another service, which checks its own callers. It must not be called after the first request.
+func (g *Gateway) Serve(pattern string, handler http.Handler) { g.mux.Handle(pattern, handler) }
+
 // rootBody is the response to GET /, with relative links. It is documented together with the media service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 

@@ -26,15 +26,33 @@ func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
 	}
 }
 
+// mediaBody is a media model in the list.
+type mediaBody struct {
+	ID           string          `json:"id"`
+	Object       string          `json:"object"`
+	Created      int64           `json:"created"`
+	OwnedBy      string          `json:"owned_by"`
+	Capabilities []catalog.Route `json:"capabilities"`
+}
+
+func (g *Gateway) mediaBody(m *catalog.Model) mediaBody {
+	return mediaBody{m.ID, "model", g.started.Unix(), "cutroom", m.Capabilities()}
+}
+
 // listModels serves GET /v1/models: the models that the caller may use.
 func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credential.Principal) error {
 	list := struct {
-		Object string      `json:"object"`
-		Data   []modelBody `json:"data"`
-	}{"list", []modelBody{}}
+		Object string `json:"object"`
+		Data   []any  `json:"data"`
+	}{"list", []any{}}
 	for _, row := range g.config.Catalog().InferenceModels() {
 		if !row.Placeholder && who.AllowsModel(row.ID) {
 			list.Data = append(list.Data, g.modelBody(row))
+		}
+	}
+	for _, m := range g.config.Catalog().Models() {
+		if who.AllowsModel(m.Names()...) {
+			list.Data = append(list.Data, g.mediaBody(m))
 		}
 	}
 	return respond(w, list)
@@ -42,6 +60,12 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credent
 
 func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	id := r.PathValue("id")
+	if m, ok := g.config.Catalog().Find(id); ok {
+		if err := notAllowed(who.CheckModel(m.ID, m.Names()...)); err != nil {
+			return err
+		}
+		return respond(w, g.mediaBody(m))
+	}
 	row, ok := g.config.Catalog().Inference(id)
 	if !ok || row.Placeholder {
 		return apierror.UnknownModel("%s", catalog.UnknownModel(id).Message)

@@ -1,0 +1,416 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
+)
+
+const (
+	// maxOpenAIJSON limits a JSON body, which is held in memory, in bytes.
+	maxOpenAIJSON = 8 << 20
+	jsonWait      = 5 * time.Second // how long a large JSON body waits for its turn
+	// maxImages limits OpenAI's parameter n.
+	maxImages = 4
+	// maxAskedSide limits the sides that a client asks for, in pixels.
+	maxAskedSide = 16384
+)
+
+const (
+	maskField   = "mask"
+	sizeField   = "size"
+	orientation = "orientation"
+)
+
+// openAIRequest reads a request of OpenAI's image and video routes.
+type openAIRequest struct {
+	service *service
+	c       *call
+	route   catalog.Route
+
+	sent submission
+	// targets maps the keys of files in sent to fields of the model's form.
+	targets map[string]string
+	// counts counts the files by parameter.
+	counts map[string]int
+	// urls means that the images of the response are links.
+	urls bool
+}
+
+func (o *openAIRequest) reader(r *http.Request) readRequest {
+	return func(ctx context.Context, b *body, in *inputs) (*catalog.Form, submission, error) {
+		if err := o.read(ctx, r, b, in); err != nil {
+			return nil, nil, err
+		}
+		return o.translate(in)
+	}
+}
+
+func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *inputs) error {
+	o.targets, o.counts = map[string]string{}, map[string]int{}
+	take := func(p filePart) (*job.Input, *problem, error) { return o.take(ctx, in, p) }
+	kind, parameters, err := contentType(r)
+	switch {
+	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
+		o.sent, err = readMultipart(b, parameters["boundary"], o.find, take)
+	case err == nil && kind == "application/json":
+		err = o.readJSON(ctx, r, b, take)
+	default:
+		err = problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json.")}
+	}
+	return err
+}
+
+// find is a [findField]. Each file gets a different key: "image", "image.1" and so on.
+func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
+	base, isFile := fileParameter(name)
+	if !isFile {
+		return &catalog.Field{Name: name, Type: catalog.Text}, true
+	}
+	key := base
+	if n := o.counts[base]; n > 0 {
+		key += "." + strconv.Itoa(n)
+	}
+	o.counts[base]++
+	return &catalog.Field{Name: key, Type: catalog.AnyFile}, true
+}
+
+// fileParameter returns a file's parameter. Members of lists and objects have names such as image[] and image[0].
+func fileParameter(name string) (base string, isFile bool) {
+	switch base, _, _ = strings.Cut(name, "["); base {
+	case "images":
+		return "image", true
+	case "image", maskField, "input_reference":
+		return base, true
+	}
+	return "", false
+}
+
+func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.Input, *problem, error) {
+	key := p.field.Name
+	name, isURL := strings.CutSuffix(p.name, "[image_url]")
+	p.name, _, _ = strings.Cut(name, "[")
+	if isURL {
+		content, ok := dataURL(p.content, p.name)
+		if !ok {
+			wrong := valueProblem(p.name, nil, "Send a data: URL with base64. Other URLs are not fetched.")
+			return nil, &wrong, nil
+		}
+		p.content = content
+	}
+	target := catalog.Field{Type: catalog.ImageFile}
+	switch {
+	case key == maskField:
+		target.Name = maskField
+	case key == "image":
+		target.Name = catalog.DataField
+	case key == "image.1":
+		target.Name = catalog.ReferenceField
+	case o.route != catalog.Videos:
+		wrong := valueProblem(p.name, nil, "Send the image to edit, and at most one image that shows the desired result.")
+		return nil, &wrong, nil
+	default:
+		target.Name = catalog.ReferenceField
+		head := bufio.NewReaderSize(p.content, max(media.SniffLen, file.MaxReference+1))
+		p.content = head
+		kind, err := kindOf(ctx, in, head)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !kind.Image {
+			target = catalog.Field{Name: catalog.DataField, Type: catalog.VideoFile}
+		}
+	}
+	if slices.Contains(slices.Collect(maps.Values(o.targets)), target.Name) {
+		wrong := valueProblem(p.name, nil, fmt.Sprintf("The parameter was sent twice with a file of the type %s.", target.Type))
+		return nil, &wrong, nil
+	}
+	o.targets[key] = target.Name
+	p.field = &target
+	return in.take(ctx, p)
+}
+
+// kindOf peeks at a file, or at the stored file that it refers to. The zero type is unknown.
+func kindOf(ctx context.Context, in *inputs, content *bufio.Reader) (media.Type, error) {
+	head, err := content.Peek(content.Size())
+	if err != nil && err != io.EOF {
+		return media.Type{}, err
+	}
+	if err == nil || !file.IsReference(string(head)) {
+		kind, _ := sniff.Media(head)
+		return kind, nil
+	}
+	stored, err := in.service.Files.Get(ctx, in.account, string(head))
+	if err == nil {
+		kind, _, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
+		if !fault.Is(err, fault.NotFound) {
+			return kind, err
+		}
+	}
+	if fault.Is(err, fault.NotFound) {
+		err = nil // in.take reports the missing file
+	}
+	return media.Type{}, err
+}
+
+// dataURL returns the decoded content of a base64 data URL (RFC 2397).
+func dataURL(text io.Reader, name string) (content io.Reader, ok bool) {
+	const maxHead = 256
+	source := bufio.NewReaderSize(text, maxHead)
+	head, _ := source.Peek(maxHead)
+	head, _, found := bytes.Cut(head, []byte(","))
+	if !found || !bytes.HasPrefix(head, []byte("data:")) || !bytes.HasSuffix(head, []byte(";base64")) {
+		return nil, false
+	}
+	_, _ = source.Discard(len(head) + 1)
+	return base64Reader{base64.NewDecoder(base64.StdEncoding, source), name}, true
+}
+
+// base64Reader reports invalid base64 as a problem with the named parameter.
+type base64Reader struct {
+	io.Reader
+	name string
+}
+
+func (b base64Reader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	var corrupt base64.CorruptInputError
+	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = problems{valueProblem(b.name, nil, "The data: URL has invalid base64.")}
+	}
+	return n, err
+}
+
+// readJSON reads a JSON body, in which files are data URLs or ids of stored files.
+func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, take takeFile) error {
+	s, account := o.service, o.c.who.Account()
+	if r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != "" {
+		waiting, cancel := context.WithTimeout(ctx, jsonWait)
+		defer cancel()
+		if !s.jsonTurns.Take(waiting, account) {
+			return fault.New(fault.Limited, "Too many large JSON bodies are arriving. Send files as multipart/form-data.")
+		}
+		defer s.jsonTurns.Release(account)
+	}
+	if _, ok := httpserver.Decompress(r, maxOpenAIJSON); !ok {
+		return fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
+	}
+	b.source, b.left = r.Body, maxOpenAIJSON
+	b.tooLarge = fault.New(fault.TooLarge, "The JSON body is larger than %d bytes. Send large files as multipart/form-data.",
+		maxOpenAIJSON)
+	text, err := io.ReadAll(b)
+	if err != nil {
+		return err
+	}
+	object, err := parseJSON(text)
+	if err != nil {
+		return err
+	}
+	o.sent = submission{}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value := object.member(name)
+		add := o.addText
+		if _, isFile := fileParameter(name); isFile {
+			add = func(name string, value json.RawMessage) error { return o.addFiles(name, value, take) }
+		}
+		if value == nil {
+			continue
+		}
+		if err := add(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *openAIRequest) addText(name string, value json.RawMessage) error {
+	text := string(value)
+	if json.Unmarshal(value, &text) != nil &&
+		slices.Contains([]string{"prompt", "model", sizeField, "response_format", "output_format", webhookField}, name) {
+		return problems{notText(name, nil)}
+	}
+	field := catalog.Field{Name: name}
+	if text = shorten(text); !isAbsent(&field, text) {
+		o.sent.begin(&field, name).text = text
+	}
+	return nil
+}
+
+// addFiles takes a file or a list of files. A file is an object, or a string with a data URL or an id.
+func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFile) error {
+	values := []json.RawMessage{value}
+	if value[0] == '[' {
+		_ = json.Unmarshal(value, &values)
+	}
+	for _, value := range values {
+		var one struct {
+			URL string `json:"image_url"`
+			ID  string `json:"file_id"`
+		}
+		if json.Unmarshal(value, &one.URL) != nil && json.Unmarshal(value, &one) != nil || one.URL == "" && one.ID == "" {
+			return problems{valueProblem(name, nil, "Send an object with image_url or file_id.")}
+		}
+		field, _ := o.find(name)
+		part := filePart{field: field, name: name, content: strings.NewReader(cmp.Or(one.ID, one.URL))}
+		if one.ID == "" && !file.IsReference(one.URL) {
+			part.name += "[image_url]"
+		}
+		sent := o.sent.begin(field, name)
+		input, wrong, err := take(part)
+		if wrong != nil {
+			sent.problems = append(sent.problems, *wrong)
+		}
+		if err != nil {
+			return err
+		}
+		sent.input = input
+	}
+	return nil
+}
+
+// translate finds the model and converts the parameters to the fields of its form.
+func (o *openAIRequest) translate(in *inputs) (*catalog.Form, submission, error) {
+	model := o.sent["model"]
+	if model == nil {
+		return nil, nil, problems{missing("model")}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.sent)) {
+		if found := o.sent[name].problems; len(found) > 0 {
+			return nil, nil, found
+		}
+	}
+	m, known := o.service.Catalog.Find(model.text)
+	_, chats := o.service.Catalog.Inference(model.text)
+	switch {
+	case !known && !chats:
+		return nil, nil, apierror.UnknownModel("%s", catalog.UnknownModel(model.text).Message)
+	case !known || !slices.Contains(m.Capabilities(), o.route):
+		return nil, nil, apierror.UnknownModel("The model %s does not have the route /v1/%s. GET /v1/models lists the routes of each model.",
+			model.text, o.route)
+	}
+	o.c.model = m
+	if err := o.service.checkModel(o.c.who, m.ID); err != nil {
+		return nil, nil, err
+	}
+	form, sub := jobForm(m), submission{}
+	for key, s := range o.sent {
+		name := key
+		if target, isFile := o.targets[key]; isFile {
+			name = target
+		}
+		field, known := form.Field(name)
+		switch isFile := s.input != nil; {
+		case known && field.Type.IsFile() == isFile:
+			sub[field.Name] = s
+		case isFile && name == maskField:
+			return nil, nil, problems{valueProblem(s.name, nil, fmt.Sprintf(
+				"The model %s does not take masks. Describe in the prompt which part to edit.", m.ID))}
+		case isFile:
+			return nil, nil, problems{valueProblem(s.name, nil, fmt.Sprintf("The model %s does not take this file.", m.ID))}
+		}
+	}
+	return form, sub, o.readOptions(m, form, sub, in)
+}
+
+// readOptions reads the parameters that are not fields of forms. Parameters without a counterpart are ignored.
+func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub submission, in *inputs) error {
+	one, most := int64(1), int64(maxImages)
+	fields := []catalog.Field{{Name: "seconds", Type: catalog.Text}}
+	if o.route != catalog.Videos {
+		fields = []catalog.Field{
+			{Name: "n", Type: catalog.Integer, Min: &one, Max: &most},
+			{Name: "response_format", Type: catalog.Choice, Values: []string{"b64_json", "url"}},
+			{Name: "output_format", Type: catalog.Choice, Values: []string{"png"}},
+			{Name: "stream", Type: catalog.Boolean},
+		}
+	}
+	for i := range fields {
+		field := &fields[i]
+		s := o.sent[field.Name]
+		if s == nil {
+			continue
+		}
+		value, wrong := parse(field, s)
+		if wrong != nil {
+			return problems{*wrong}
+		}
+		switch field.Name {
+		case "n":
+			in.copies = int(value.(int64)) - 1
+		case "response_format":
+			o.urls = value == "url"
+		case "stream":
+			if value == true {
+				return problems{valueProblem("stream", nil, "Images are not streamed. Leave out stream.")}
+			}
+		case "seconds":
+			if n, err := strconv.ParseFloat(s.text, 64); err != nil || !(n > 0 && n <= 3600) {
+				return problems{valueProblem("seconds", nil, "The length must be a number of seconds, such as \"4\".")}
+			}
+		}
+	}
+	return o.setSize(m, form, sub)
+}
+
+var sizeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,4})x([1-9][0-9]{0,4})$`) })
+
+// setSize chooses the resolution whose area is nearest to the size, and the orientation. A field of the form that
+// the request sets itself stays.
+func (o *openAIRequest) setSize(m *catalog.Model, form *catalog.Form, sub submission) error {
+	s := o.sent[sizeField]
+	if s == nil || s.text == "auto" {
+		return nil
+	}
+	match := sizeForm().FindStringSubmatch(s.text)
+	if match == nil {
+		return problems{valueProblem(sizeField, nil, "The size must be \"auto\", or width and height in pixels, such as \"1280x720\".")}
+	}
+	width, _ := strconv.Atoi(match[1])
+	height, _ := strconv.Atoi(match[2])
+	if width > maxAskedSide || height > maxAskedSide {
+		return problems{valueProblem(sizeField, nil, fmt.Sprintf("The sides must be at most %d pixels.", maxAskedSide))}
+	}
+	field, _ := form.Field(catalog.ResolutionField)
+	nearest, least := "", 0
+	for _, name := range field.Values {
+		box := m.Sizes[name]
+		distance := box.Width*box.Height - width*height
+		if distance = max(distance, -distance); name != catalog.SourceResolution && (nearest == "" || distance < least) {
+			nearest, least = name, distance
+		}
+	}
+	if sub[catalog.ResolutionField] == nil && nearest != "" {
+		sub[catalog.ResolutionField] = &sent{name: sizeField, text: nearest}
+	}
+	if _, known := form.Field(orientation); known && sub[orientation] == nil {
+		text := "landscape"
+		if height > width {
+			text = "portrait"
+		}
+		sub[orientation] = &sent{name: sizeField, text: text}
+	}
+	return nil
+}

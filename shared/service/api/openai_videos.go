@@ -1,0 +1,238 @@
+package api
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+func (s *service) createVideo(w http.ResponseWriter, r *http.Request, c call) error {
+	full := s.Jobs.CheckCapacity(r.Context(), job.VideoLane, c.who.Account(), c.who.Tier.PendingJobs, 0)
+	if err := s.unlessRepeated(r, c, full); err != nil {
+		return err
+	}
+	o := &openAIRequest{service: s, c: &c, route: catalog.Videos}
+	accepted, err := s.submitAll(w, r, &c, o.reader(r))
+	if err != nil {
+		return err
+	}
+	j := accepted[0]
+	if j.Model == "" { // a retry has only the id
+		if j, err = s.Jobs.Get(r.Context(), j.Account, j.ID); err != nil {
+			return err
+		}
+	}
+	s.writeJSON(w, r, http.StatusOK, s.videoBody(j))
+	return nil
+}
+
+// videoBody is OpenAI's video object. Times are in seconds since 1970.
+type videoBody struct {
+	ID          string          `json:"id"`
+	Object      string          `json:"object"`
+	Model       string          `json:"model"`
+	Status      string          `json:"status"`
+	Progress    int             `json:"progress"`
+	CreatedAt   int64           `json:"created_at"`
+	CompletedAt *int64          `json:"completed_at"`
+	ExpiresAt   *int64          `json:"expires_at"`
+	Prompt      string          `json:"prompt"`
+	Seconds     *string         `json:"seconds"`
+	Size        *string         `json:"size"`
+	RemixedFrom *string         `json:"remixed_from_video_id"`
+	Error       *videoErrorBody `json:"error"`
+}
+
+type videoErrorBody struct {
+	Code    job.Code `json:"code"`
+	Message string   `json:"message"`
+}
+
+var videoStatus = map[job.Status]string{
+	job.Pending: "queued", job.Processing: "in_progress", job.Completed: "completed", job.Failed: "failed",
+}
+
+func (s *service) videoBody(j job.Job) videoBody {
+	body := videoBody{
+		ID: j.ID, Object: "video", Model: j.Model, Status: videoStatus[j.Status], Progress: int(j.Progress * 100),
+		CreatedAt: j.CreatedAt.Unix(), Prompt: j.Request.Prompt,
+	}
+	size, length := catalog.Size{}, j.Request.Length
+	if m, known := s.Catalog.Find(j.Model); known && length == 0 {
+		length = m.Duration
+	}
+	if plan := j.Request.Planned; plan != nil {
+		size = catalog.Size{Width: plan.Width, Height: plan.Height}
+	}
+	if j.Status.Terminal() {
+		ended := j.CompletedAt.Unix()
+		body.CompletedAt = &ended
+	}
+	if j.Result != nil {
+		resultAge, _ := s.Jobs.Ages()
+		expires := j.CompletedAt.Add(resultAge).Unix()
+		body.Progress, body.ExpiresAt = 100, &expires
+		size, length = catalog.Size{Width: j.Result.Width, Height: j.Result.Height}, cmp.Or(j.Result.Duration, length)
+	}
+	if size.Width > 0 {
+		body.Size = new(size.String())
+	}
+	if length > 0 {
+		body.Seconds = new(strconv.FormatFloat(math.Round(length.Seconds()*100)/100, 'f', -1, 64))
+	}
+	if j.Failure != nil {
+		body.Error = &videoErrorBody{j.Failure.Code, j.Failure.Message}
+	}
+	return body
+}
+
+// namedVideo is like namedJob. Jobs that make images are not found.
+func (s *service) namedVideo(r *http.Request, c call) (job.Job, error) {
+	j, err := s.namedJob(r, c)
+	if err == nil && j.Lane != job.VideoLane {
+		return job.Job{}, job.ErrNotFound
+	}
+	return j, err
+}
+
+func (s *service) showVideo(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedVideo(r, c)
+	if err != nil {
+		return err
+	}
+	s.writeJSON(w, r, http.StatusOK, s.videoBody(j))
+	return nil
+}
+
+func (s *service) showVideoContent(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedVideo(r, c)
+	if err != nil {
+		return err
+	}
+	switch variant := cmp.Or(readQuery(r.URL.RawQuery)["variant"], "video"); variant {
+	case "video":
+		return s.sendResultOf(w, r, j)
+	case "thumbnail":
+		return s.sendThumbnailOf(w, r, j, "result", "poster")
+	default:
+		return problems{notAmong("variant", variant, []string{"video", "thumbnail"}).in("query")}
+	}
+}
+
+// deleteVideo cancels a job that has not ended, because OpenAI has no other route to cancel it.
+func (s *service) deleteVideo(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedVideo(r, c)
+	if err != nil {
+		return err
+	}
+	if !j.Status.Terminal() {
+		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {
+			return err
+		}
+	}
+	if err := s.Jobs.Purge(r.Context(), j, s.Blobs); err != nil {
+		return err
+	}
+	s.writeJSON(w, r, http.StatusOK, map[string]any{"id": j.ID, "object": "video.deleted", "deleted": true})
+	return nil
+}
+
+const (
+	defaultVideos, maxVideos = 20, 100
+	// Stores list all jobs, newest first. A list of videos reads at most this many pages of them.
+	videoPage, videoPages = 200, 20
+)
+
+type videoPageBody struct {
+	Object  string      `json:"object"`
+	Data    []videoBody `json:"data"`
+	FirstID *string     `json:"first_id"`
+	LastID  *string     `json:"last_id"`
+	HasMore bool        `json:"has_more"`
+}
+
+func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) error {
+	query, limit := readQuery(r.URL.RawQuery), defaultVideos
+	if text := query["limit"]; text != "" {
+		least, most := int64(1), int64(maxVideos)
+		field := &catalog.Field{Name: "limit", Type: catalog.Integer, Min: &least, Max: &most}
+		value, wrong := parse(field, &sent{name: field.Name, text: text})
+		if wrong != nil {
+			return problems{wrong.in("query")}
+		}
+		limit = int(value.(int64))
+	}
+	order, after := cmp.Or(query["order"], "desc"), query["after"]
+	if orders := []string{"asc", "desc"}; !slices.Contains(orders, order) {
+		return problems{notAmong("order", order, orders).in("query")}
+	}
+	if after != "" {
+		if _, err := s.Jobs.Get(r.Context(), c.who.Account(), after); fault.Is(err, fault.NotFound) {
+			return problems{valueProblem("after", after, "There is no such video.").in("query")}
+		} else if err != nil {
+			return err
+		}
+	}
+	jobs, more, err := s.videosOf(r, c, after, limit, order == "asc")
+	if err != nil {
+		return err
+	}
+	page := videoPageBody{Object: "list", Data: make([]videoBody, 0, len(jobs)), HasMore: more}
+	for _, j := range jobs {
+		page.Data = append(page.Data, s.videoBody(j))
+	}
+	if n := len(jobs); n > 0 {
+		page.FirstID, page.LastID = &jobs[0].ID, &jobs[n-1].ID
+	}
+	s.writeJSON(w, r, http.StatusOK, page)
+	return nil
+}
+
+// videosOf returns at most limit videos that come after the named one, or from the start of the list.
+func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
+	ctx, account, cursor := r.Context(), c.who.Account(), ""
+	if after != "" && !oldestFirst {
+		if cursor, err = s.Jobs.Cursors().Make(ctx, account, after); err != nil {
+			return nil, false, err
+		}
+	}
+	for range videoPages {
+		page, next, err := s.Jobs.List(ctx, account, job.Filter{}, cursor, videoPage)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, j := range page {
+			if oldestFirst && after != "" && j.ID <= after {
+				next = ""
+				break
+			}
+			if j.Lane != job.VideoLane || s.checkModel(c.who, j.Model) != nil {
+				continue
+			}
+			if jobs = append(jobs, j); len(jobs) <= limit {
+				continue
+			}
+			if more = true; oldestFirst {
+				jobs = jobs[1:]
+				continue
+			}
+			return jobs[:limit], true, nil
+		}
+		if cursor = next; next == "" {
+			if oldestFirst {
+				slices.Reverse(jobs)
+			}
+			return jobs, more, nil
+		}
+	}
+	if oldestFirst {
+		return nil, false, fault.New(fault.Invalid, "The account has too many jobs for order=asc. Use order=desc.")
+	}
+	return jobs, true, nil
+}
