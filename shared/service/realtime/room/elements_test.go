@@ -21,14 +21,15 @@ func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	repeated := func(line string, count int) string { return strings.Repeat(line, min(count, maxSignal/len(line))) }
 	for name, text := range map[string]string{
 		"attributes":          head + repeated("a=\n", maxSignal),
-		"the most attributes": head + strings.Repeat(section+repeated("a=\n", maxSectionLines), maxLines/maxSectionLines),
-		"attributes in one":   head + section + repeated("a=\n", maxSectionLines),
+		"the most attributes": head + strings.Repeat(section+repeated("a=\n", 512), maxLines/512),
+		"attributes in one":   head + section + repeated("a=\n", 512),
 		"candidates":          head + section + repeated("a=candidate\n", maxSignal),
 		"short attributes":    head + section + repeated("a=bcdef\n", maxLines-10),
 		"sections":            head + repeated("m=a 0 a 0\n", maxSignal),
 		"the most sections":   head + repeated("m=a 0 a 0\n", maxSections),
+		"usual attributes":    head + section + repeated("a=ssrc:1 aaaaaaaaaa\n", maxLines-10),
 		"codecs":              head + "m=video 9 RTP" + repeated(" 1", maxSignal) + "\n",
-		"the most codecs":     head + strings.Repeat("m=video 9 RTP"+repeated(" 1", maxFormats)+"\n", maxSections),
+		"the most codecs":     head + strings.Repeat("m=video 9 RTP"+repeated(" 1", 96)+"\n", maxSections),
 		"protocols":           head + "m=video 9 RTP" + repeated("/", maxSignal) + " 1\n",
 		"times":               "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\n" + repeated("t=0 0\n", maxSignal),
 		"repeats":             head + repeated("r=1 1 1\n", maxSignal),

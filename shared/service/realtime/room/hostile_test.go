@@ -478,6 +478,13 @@ func TestDescriptionsAreLimited(t *testing.T) {
 	if allowed != maxEarlyDescriptions {
 		t.Errorf("%d descriptions are allowed before the client is connected", allowed)
 	}
+	p.own.connected.Store(true)
+	if !p.own.mayDescribe() {
+		t.Error("a connected client may not describe itself")
+	}
+	if p.own.associates.Store(true); p.own.mayDescribe() {
+		t.Error("a client whose data connection has not begun may describe itself")
+	}
 }
 
 // The library keeps all handshake messages, even after the handshake has ended. Their sender is unproven, so they

@@ -9,14 +9,11 @@ import (
 )
 
 const (
-	// maxSections limits an offer's sections, maxSectionLines each section's attribute lines, and
-	// maxLines all lines except the client's addresses. Browsers send up to 1,000 lines.
-	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats limits a section's formats. The library reads all of a section's lines for each format.
-	maxFormats = 96
-	// maxReads limits how many lines the library reads for all formats together. Browsers cause up
-	// to 7,000 reads per video section.
-	maxReads = 40_000
+	// maxSections limits an offer's sections, and maxLines its lines except the client's addresses.
+	// Browsers send up to 1,000 lines.
+	maxSections, maxLines = 24, 4096
+	// maxOffer limits what readOffer returns, in bytes. A browser's section has about 1,500.
+	maxOffer = 48 << 10
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
@@ -24,8 +21,23 @@ const (
 // errOffer is returned for an offer that is ambiguous or would take too long to process.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It keeps only the
-// best of a camera's sizes, and removes the client's addresses, because the server never initiates a connection.
+// usual limits the lines of each attribute in a section, and in the session. Other attributes are
+// removed, because the library acts on them and keeps memory for each line.
+var usual = map[string]int{
+	"group": 1, "extmap-allow-mixed": 1, "msid-semantic": 1, "ice-ufrag": 1, "ice-pwd": 1, "ice-options": 1,
+	"fingerprint": 1, "setup": 1, "mid": 1, "rtcp-mux": 1, "rtcp-rsize": 1, "rtpmap": 2, "fmtp": 2, "rtcp-fb": 8,
+	"extmap": 6, "sendrecv": 1, "sendonly": 1, "recvonly": 1, "inactive": 1, "msid": 1, "ssrc": 8, "ssrc-group": 2,
+	"rid": 1, "simulcast": 1, "sctp-port": 1, "max-message-size": 1,
+}
+
+// extensions lists the header extensions of registerCodecs.
+var extensions = []string{
+	sdp.TransportCCURI, playoutURI, colorURI, sdp.SDESMidURI, sdp.SDESRTPStreamIDURI, sdp.SDESRepairRTPStreamIDURI,
+}
+
+// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It keeps only
+// the usual attributes, the supported codecs and the best of a camera's sizes. It removes the client's addresses,
+// because the server never initiates a connection.
 func readOffer(text string) (out string, sound bool, err error) {
 	text, compact := withoutAddresses(text)
 	if !compact {
@@ -35,40 +47,85 @@ func readOffer(text string) (out string, sound bool, err error) {
 	if err := offer.UnmarshalString(text); err != nil {
 		return "", false, err
 	}
-	if !isUsual(&offer) {
+	if len(offer.MediaDescriptions) > maxSections {
 		return "", false, errOffer
 	}
-	offer.Attributes = slices.DeleteFunc(offer.Attributes, isUnusual)
+	offer.Attributes = tidy(offer.Attributes, func(sdp.Attribute) bool { return true })
 	for _, media := range offer.MediaDescriptions {
-		best := bestLayer(media)
-		kept := media.Attributes[:0]
-		for _, attribute := range media.Attributes {
-			attribute.Value = strings.Join(strings.Fields(attribute.Value), " ")
-			switch {
-			case isUnusual(attribute):
-				continue
-			case best != "" && attribute.Key == "rid" && ridOf(attribute.Value) != best:
-				continue
-			case best != "" && attribute.Key == "simulcast":
-				attribute.Value = "send " + best
-			}
-			kept = append(kept, attribute)
+		for i, attribute := range media.Attributes {
+			media.Attributes[i].Value = strings.Join(strings.Fields(attribute.Value), " ")
 		}
-		media.Attributes = kept
+		best, codecs := bestLayer(media), codecsOf(media)
+		media.MediaName.Formats = codecs
+		media.Attributes = tidy(media.Attributes, func(a sdp.Attribute) bool {
+			first, second := cut(a.Value)
+			switch a.Key {
+			case "rid":
+				return best == "" || first == best
+			case "rtpmap", "fmtp", "rtcp-fb":
+				return first == "*" || slices.Contains(codecs, first)
+			case "extmap":
+				uri, _ := cut(second)
+				return slices.Contains(extensions, uri)
+			}
+			return true
+		})
+		if at := slices.IndexFunc(media.Attributes, func(a sdp.Attribute) bool { return a.Key == "simulcast" }); best != "" && at >= 0 {
+			media.Attributes[at].Value = "send " + best
+		}
 		sound = sound || sendsSound(media)
 	}
 	whole, err := offer.Marshal()
+	if len(whole) > maxOffer {
+		err = errOffer
+	}
 	return string(whole), sound, err
 }
 
-// usual lists the attributes that live video uses. The library also acts on others.
-var usual = strings.Fields("group extmap-allow-mixed msid-semantic ice-ufrag ice-pwd ice-options ice-lite fingerprint setup mid " +
-	"rtcp-mux rtcp-rsize rtpmap fmtp rtcp-fb extmap sendrecv sendonly recvonly inactive msid ssrc ssrc-group rid simulcast " +
-	"sctp-port max-message-size")
+// tidy returns the usual attributes that keep keeps.
+func tidy(attributes []sdp.Attribute, keep func(sdp.Attribute) bool) []sdp.Attribute {
+	counts := map[string]int{}
+	return slices.DeleteFunc(attributes, func(a sdp.Attribute) bool {
+		if counts[a.Key] >= usual[a.Key] || !keep(a) {
+			return true
+		}
+		counts[a.Key]++
+		return false
+	})
+}
 
-func isUnusual(attribute sdp.Attribute) bool { return !slices.Contains(usual, attribute.Key) }
+// codecsOf returns the payload types of a section's supported codec and of its retransmissions. A section without
+// one keeps its first, so that the library rejects the section.
+func codecsOf(media *sdp.MediaDescription) []string {
+	names, repeats := map[string]string{}, map[string]string{}
+	for _, a := range media.Attributes {
+		payload, value := cut(a.Value)
+		switch a.Key {
+		case "rtpmap":
+			name, _, _ := strings.Cut(value, "/")
+			names[payload] = strings.ToLower(name)
+		case "fmtp":
+			repeats[payload] = strings.TrimPrefix(value, "apt=")
+		}
+	}
+	formats := media.MediaName.Formats
+	at := slices.IndexFunc(formats, func(one string) bool { return names[one] == "vp8" || names[one] == "opus" })
+	if at < 0 {
+		return formats[:min(1, len(formats))]
+	}
+	codecs := formats[at : at+1 : at+1]
+	if again := slices.IndexFunc(formats, func(one string) bool { return names[one] == "rtx" && repeats[one] == formats[at] }); again >= 0 {
+		codecs = append(codecs, formats[again])
+	}
+	return codecs
+}
 
-// withoutAddresses removes the client's addresses. compact is false if the rest has too many
+func cut(value string) (first, rest string) {
+	first, rest, _ = strings.Cut(value, " ")
+	return first, rest
+}
+
+// withoutAddresses removes the client's addresses and unused kinds of lines. compact is false if the rest has too many
 // elements for its length, because each element needs 100 bytes of memory or more. Clients send one
 // time without repetitions (RFC 8866, sections 5.9 to 5.11).
 func withoutAddresses(text string) (kept string, compact bool) {
@@ -83,33 +140,20 @@ func withoutAddresses(text string) (kept string, compact bool) {
 		if strings.HasPrefix(line, "a=candidate") {
 			continue
 		}
-		out.WriteString(line)
-		lines++
 		switch line[0] {
 		case 'm':
 			elements += strings.Count(line, " ")
 		case 't':
 			times++
-		case 'r', 'z':
-			return "", false
+		case 'v', 'o', 's', 'c', 'a', '\r', '\n':
+		default:
+			continue
 		}
+		out.WriteString(line)
+		lines++
 	}
 	kept = out.String()
 	return kept, times <= 1 && lines <= maxLines && (lines+elements)*leastElement <= len(kept)
-}
-
-// isUsual reports whether an offer resembles the offers of real clients. For other offers, the
-// library may take seconds.
-func isUsual(offer *sdp.SessionDescription) bool {
-	reads := 0
-	for _, media := range offer.MediaDescriptions {
-		lines, formats := len(media.Attributes), len(media.MediaName.Formats)
-		if lines > maxSectionLines || formats > maxFormats {
-			return false
-		}
-		reads += lines * formats
-	}
-	return len(offer.MediaDescriptions) <= maxSections && reads <= maxReads
 }
 
 // closeEmpty makes sections without a track inactive. Otherwise, clients would expect a track in them.
@@ -143,17 +187,12 @@ func bestLayer(media *sdp.MediaDescription) (best string) {
 			continue
 		}
 		// If several names are unknown, use the last one.
-		rid := ridOf(attribute.Value)
+		rid, _ := cut(attribute.Value)
 		if next := max(strings.Index(layers, rid), 0); rid != "" && next >= rank {
 			best, rank = rid, next
 		}
 	}
 	return best
-}
-
-func ridOf(value string) string {
-	rid, _, _ := strings.Cut(value, " ")
-	return rid
 }
 
 func sendsSound(media *sdp.MediaDescription) bool {

@@ -2,6 +2,7 @@ package room
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/pion/interceptor/pkg/nack"
 	"github.com/pion/interceptor/pkg/report"
 	"github.com/pion/interceptor/pkg/twcc"
-	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
 )
 
@@ -21,6 +21,9 @@ const (
 	aliveTime                    = 2 * time.Second
 	// gatherTime limits how long to wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 10 * time.Second
+	// dataRetry limits the pauses between a data connection's attempts to begin. The library makes
+	// nine, and applies no other description meanwhile.
+	dataRetry = 3 * time.Second
 	// maxData limits the bytes buffered for data channels, which the server does not use. The
 	// library takes up hundreds of bytes for each channel.
 	maxData = 4 << 10
@@ -35,11 +38,12 @@ type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 	bounds    *intake
-	// connected is true once media could flow. Until then, the library keeps each description; early counts them.
-	// described is when the client first described itself, in nanoseconds, or 0.
-	connected atomic.Bool
-	early     atomic.Int32
-	described atomic.Int64
+	// connected is true once media could flow, and associates once the client has described data. Until both work,
+	// the library keeps each description; early counts them.
+	// described is when the client first described itself, or data, in nanoseconds. It is 0 before.
+	connected, associates atomic.Bool
+	early                 atomic.Int32
+	described             atomic.Int64
 }
 
 // maxEarlyDescriptions limits a client's descriptions before it is connected. Clients send one or two.
@@ -48,13 +52,18 @@ const maxEarlyDescriptions = 5
 // mayDescribe reports whether the client may send another description.
 func (p *peer) mayDescribe() bool {
 	p.described.CompareAndSwap(0, time.Now().UnixNano())
-	return p.connected.Load() || p.early.Add(1) <= maxEarlyDescriptions
+	return p.isReady() || p.early.Add(1) <= maxEarlyDescriptions
+}
+
+// isReady reports whether the library has no description left to apply.
+func (p *peer) isReady() bool {
+	return p.connected.Load() && (!p.associates.Load() || p.SCTP().State() != webrtc.SCTPTransportStateConnecting)
 }
 
 // isLate reports whether the client has described itself long ago without connecting.
 func (p *peer) isLate() bool {
 	described := p.described.Load()
-	return described != 0 && !p.connected.Load() && time.Since(time.Unix(0, described)) > answerTime
+	return described != 0 && !p.isReady() && time.Since(time.Unix(0, described)) > answerTime
 }
 
 // SetRemoteDescription also remembers the client's credentials. A client may not have more than maxSections
@@ -62,6 +71,10 @@ func (p *peer) isLate() bool {
 func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error {
 	client := iceUserOf(description.SDP)
 	p.bounds.client.Store(&client)
+	data := strings.Contains(description.SDP, "m=application ") && !strings.Contains(description.SDP, "m=application 0 ")
+	if data && p.associates.CompareAndSwap(false, true) {
+		p.described.Store(time.Now().UnixNano())
+	}
 	if err := p.PeerConnection.SetRemoteDescription(description); err != nil {
 		return err
 	}
@@ -115,6 +128,7 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	s.SetICETimeouts(disconnectedTime, failedTime, aliveTime)
 	s.SetSCTPMaxReceiveBufferSize(maxData)
+	s.SetSCTPRTOMax(dataRetry)
 	if len(p.public) == 0 {
 		return s, nil
 	}
@@ -144,11 +158,11 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 		video(webrtc.MimeTypeRTX, payloadRTX, "apt=96"),
 		m.RegisterCodec(audio, webrtc.RTPCodecTypeAudio),
 	)
-	for _, uri := range []string{sdp.TransportCCURI, playoutURI, colorURI} {
+	for _, uri := range extensions {
 		extension := webrtc.RTPHeaderExtensionCapability{URI: uri}
 		err = errors.Join(err, m.RegisterHeaderExtension(extension, webrtc.RTPCodecTypeVideo))
 	}
-	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
+	return err
 }
 
 // registerInterceptors registers the interceptors. The last one is the first to handle sent
