@@ -13,7 +13,7 @@ import (
 )
 
 // Responses uses the usage table, because the gateway may already write to it. An item per account counts the bytes
-// of all responses ever kept, and each response has the count after it. The difference tells which ones are dropped.
+// of all responses ever kept, and each response has the count after it. The difference between the two shows if it was dropped.
 type Responses struct {
 	client *dynamodb.Client
 	table  string

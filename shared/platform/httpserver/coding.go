@@ -2,10 +2,12 @@ package httpserver
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -94,4 +96,49 @@ func (b *gzipBody) next() {
 	} else if b.err = b.decoder.Reset(b.source); b.err == nil {
 		b.decoder.Multistream(false)
 	}
+}
+
+// Only responses between these sizes in bytes are compressed. Larger ones contain images.
+const minCompressed, maxCompressed = 1 << 10, 1 << 20
+
+// isCompressible reports whether a response may be compressed: a JSON text or page of known length, but no download.
+func isCompressible(header http.Header) bool {
+	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	size, _ := strconv.Atoi(header.Get("Content-Length"))
+	return (kind == "application/json" || kind == "text/html") && size >= minCompressed && size <= maxCompressed &&
+		header.Get("Content-Encoding") == "" && header.Get("Content-Disposition") == "" && header.Get("ETag") == ""
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		_, q, _ := strings.Cut(weight, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(q, "0. ") != "" || weight == ""
+		}
+	}
+	return false
+}
+
+// compressors is a fixed number of writers, because each takes 1.2 MB. They are made when they are first needed.
+var compressors = func() chan *gzip.Writer {
+	free := make(chan *gzip.Writer, 2)
+	for range cap(free) {
+		free <- nil
+	}
+	return free
+}()
+
+// Compress returns a gzip member.
+func Compress(text []byte) []byte {
+	w := <-compressors
+	defer func() { compressors <- w }()
+	if w == nil {
+		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	}
+	var out bytes.Buffer
+	w.Reset(&out)
+	_, _ = w.Write(text) // a buffer's writes cannot fail
+	_ = w.Close()
+	return out.Bytes()
 }

@@ -68,6 +68,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 		r.Body, e.body = body, body
 	}
 	answer := &response{ResponseWriter: w, controller: controller, body: body, stall: c.Stall}
+	answer.compresses = c.compresses && acceptsGzip(r)
 
 	aborted := run(c, answer, r)
 	if !aborted {

@@ -53,6 +53,8 @@ type Config struct {
 	// how long. The defaults are 1 GiB and 30 s.
 	DrainBytes int64
 	DrainTime  time.Duration
+	// compresses is set for servers. Functions would have to encode compressed responses again.
+	compresses bool
 }
 
 func (c Config) withDefaults() Config {
@@ -94,6 +96,7 @@ type Server struct {
 
 func New(c Config) *Server {
 	c = c.withDefaults()
+	c.compresses = true
 	base, cut := context.WithCancelCause(context.Background())
 	s := &Server{cut: cut, newRequestID: c.NewRequestID, logger: c.Logger, active: active{none: make(chan struct{})}}
 	handler := Handler(c)

@@ -3,6 +3,7 @@ package httpserver
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -28,6 +29,8 @@ type response struct {
 	sent       int64
 	// early means that the response started before the request had been read completely.
 	early bool
+	// compresses means that the client accepts gzip. held means that the header is sent with the first bytes.
+	compresses, held bool
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -44,9 +47,22 @@ func (w *response) WriteHeader(status int) {
 		} else {
 			w.beforeAnswer()
 		}
+		if isCompressible(w.Header()) {
+			w.Header().Add("Vary", "Accept-Encoding")
+			if w.held = w.compresses; w.held {
+				return
+			}
+		}
 	}
 	w.extend()
 	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) release() {
+	if w.held {
+		w.held = false
+		w.ResponseWriter.WriteHeader(w.status)
+	}
 }
 
 func (w *response) Write(p []byte) (int, error) {
@@ -54,6 +70,16 @@ func (w *response) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.extend()
+	if w.held && w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
+		compressed := Compress(p)
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(compressed)))
+		w.release()
+		n, err := w.ResponseWriter.Write(compressed)
+		w.sent += int64(n)
+		return len(p), err
+	}
+	w.release()
 	n, err := w.ResponseWriter.Write(p)
 	w.sent += int64(n)
 	return n, err
@@ -64,6 +90,7 @@ func (w *response) FlushError() error {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.extend()
+	w.release()
 	return w.controller.Flush()
 }
 
@@ -92,6 +119,7 @@ func (w *response) finish(drainBytes int64, drainTime time.Duration) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.extend()
+	w.release()
 	if w.early && w.controller.Flush() == nil {
 		w.body.drain(drainBytes, drainTime)
 	}

@@ -12,13 +12,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/response"
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 )
@@ -39,7 +39,7 @@ type keeping struct {
 	id string
 	// previous is the id of the response that the caller continues, as JSON, or nil.
 	previous []byte
-	// input is the compressed input, which has inputLength bytes.
+	// input is the compressed text before the response, which has inputLength bytes.
 	input       []byte
 	inputLength int
 	memory      reservation
@@ -180,29 +180,8 @@ func (f *finder) item(id string) (string, error) {
 	return "", notKept("input")
 }
 
-var compressors = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
-	return w
-}}
-
-// compress returns a gzip member, or nil if the text is too long.
-func compress(text ...[]byte) []byte {
-	w := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(w)
-	var out bytes.Buffer
-	w.Reset(&out)
-	for _, piece := range text {
-		if len(piece) > maxKeptText {
-			return nil
-		}
-		_, _ = w.Write(piece) // a buffer's writes cannot fail
-	}
-	_ = w.Close()
-	return out.Bytes()
-}
-
 // Kept content is the length of a JSON text and then its two gzip members.
-const beforeInput, beforeResponse, afterResponse = `{"input":`, `,"response":`, `}`
+const beforeInput, beforeResponse = `{"input":`, `,"response":`
 
 func unpack(content []byte) (gjson.Result, error) {
 	text := make([]byte, binary.BigEndian.Uint32(content))
@@ -226,8 +205,12 @@ func (c *completion) prepareKeeping() *apierror.Error {
 	if input[0] == '"' {
 		input = []byte("[" + userMessage(string(input)) + "]")
 	}
-	compressed := compress([]byte(beforeInput), input, []byte(beforeResponse))
-	if compressed == nil || len(compressed) > response.MaxBytes {
+	if len(input) > maxKeptText {
+		return nil
+	}
+	text := slices.Concat([]byte(beforeInput), input, []byte(beforeResponse))
+	compressed := httpserver.Compress(text)
+	if len(compressed) > response.MaxBytes {
 		return nil
 	}
 	c.keeping.memory = c.reservation()
@@ -236,20 +219,19 @@ func (c *completion) prepareKeeping() *apierror.Error {
 			return apiErr
 		}
 	}
-	c.keeping.id, c.keeping.input, c.keeping.inputLength = rand.Text(), compressed, len(input)
+	c.keeping.id, c.keeping.input, c.keeping.inputLength = rand.Text(), compressed, len(text)
 	return nil
 }
 
 // keepResponse must be called before the caller gets the end of the response, because the caller may refer to it at
 // once. It only logs errors, and drops a response that is too large.
 func (c *completion) keepResponse(text []byte) {
-	if c.keeping.id == "" {
+	if c.keeping.id == "" || len(text) > maxKeptText {
 		return
 	}
-	length := len(beforeInput) + c.keeping.inputLength + len(beforeResponse) + len(text) + len(afterResponse)
-	compressed := compress(text, []byte(afterResponse))
-	content := slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(length)), c.keeping.input, compressed)
-	if compressed == nil || len(content) > response.MaxBytes {
+	length := binary.BigEndian.AppendUint32(nil, uint32(c.keeping.inputLength+len(text)+1))
+	content := slices.Concat(length, c.keeping.input, httpserver.Compress(append(text[:len(text):len(text)], '}')))
+	if len(content) > response.MaxBytes {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), keepTimeout)
