@@ -1,5 +1,5 @@
-"""alone.py FILE COMMAND…: runs a command while no other command with the same file runs. The lock
-ends with this process."""
+"""alone.py FILE COMMAND…: waits until no other command runs with the same lock file, then runs the command. The
+operating system releases the lock when this process ends."""
 
 import fcntl
 import os

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Checks the pinned dependencies for vulnerabilities that the registries know.
+"""Checks the pinned dependencies for vulnerabilities that their registries know of.
 
-Python requirement files are checked by pip-audit, npm lock files by npm audit. (A test,
-scripts/dependencies_test.go, keeps the Go modules that read untrusted bytes at their
-newest release.)
+pip-audit checks Python requirement files, and npm audit checks npm lock files. (For Go, the test
+scripts/dependencies_test.go checks that modules which read untrusted bytes are up to date.)
 
-It fails, with different words, if a dependency is vulnerable, if a tool is missing, and if a
-registry could not be reached in three tries. A registry without such data, like many mirrors, is
-reported, and fails with AUDIT=strict.
+The check fails if a dependency is vulnerable, if a tool is missing, or if a registry could not be reached in three
+tries; the message says which. If a registry has no vulnerability data, as many mirrors do not, that is only reported,
+unless AUDIT=strict is set.
 
-audit.py PIP_AUDIT FOLDER checks everything below the folder"""
+Usage: audit.py PIP_AUDIT FOLDER checks all files below the folder.
+"""
 
 import json
 import os
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-# Files that pin dependencies, relative to the folder.
+# The files that pin dependencies, relative to the folder.
 REQUIREMENTS = [
     "scripts/requirements.txt",
     "scripts/requirements-template.txt",
@@ -40,17 +40,17 @@ LOCKS = [
     "cmd/cutroom/consoletest/testdata",
 ]
 
-# Vulnerabilities that do not affect this project, by id, with the reason.
+# Vulnerabilities that do not affect this project: the id of each, and the reason.
 ACCEPTED: dict[str, str] = {}
 
 TRIES = 3
-# Time limit of one attempt, and the wait before the next, in seconds.
+# How long one attempt may take, and how long to wait before the next, in seconds.
 TRY_TIME = 120
 PAUSE = 5.0
 
 
 class Vulnerable(Exception):
-    """Dependencies are vulnerable; the text names them."""
+    """A dependency is vulnerable. The message names it."""
 
 
 class Unreachable(Exception):
@@ -58,12 +58,11 @@ class Unreachable(Exception):
 
 
 class NotServed(Exception):
-    """The registry responds, but has no vulnerability data."""
+    """The registry responds, but it has no data on vulnerabilities."""
 
 
 def output(command: list[str], folder: str) -> tuple[dict, str]:
-    """Runs a program. Returns its JSON output, or {}, and the last line that it wrote to
-    stderr."""
+    """Runs a program. Returns the JSON that it prints, or {}, and the last line of its stderr."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TRY_TIME, check=False)
     except FileNotFoundError:
@@ -78,7 +77,7 @@ def output(command: list[str], folder: str) -> tuple[dict, str]:
 
 
 def audit_python(pip_audit: str, folder: str, path: str) -> None:
-    """Checks a requirement file. PyPI's response for a version includes its vulnerabilities."""
+    """Checks a requirements file. PyPI lists the known vulnerabilities of each version."""
     found, said = output(
         [pip_audit, "--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json", "--requirement", path], folder
     )
@@ -101,7 +100,7 @@ def audit_python(pip_audit: str, folder: str, path: str) -> None:
 
 
 def audit_npm(folder: str) -> None:
-    """Checks a lock file of npm."""
+    """Checks an npm lock file."""
     found, said = output(["npm", "audit", "--json"], folder)
     if "vulnerabilities" in found:
         bad = [
@@ -114,14 +113,14 @@ def audit_npm(folder: str) -> None:
             raise Vulnerable("\n  ".join(bad))
         return
     message = str(found.get("message") or said)
-    # The registry rejects the request itself; this is not a temporary failure.
+    # The registry rejects such requests altogether, so trying again would not help.
     if found.get("statusCode") in (403, 404, 405, 501) or re.search(r"\b(404|405|501)\b", message):
         raise NotServed("the npm registry")
     raise Unreachable(message)
 
 
 def patiently(check, *arguments) -> None:
-    """Runs a check, and retries if the registry cannot be reached."""
+    """Runs a check, and tries again if the registry cannot be reached."""
     for left in reversed(range(TRIES)):
         try:
             return check(*arguments)

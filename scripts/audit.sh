@@ -1,5 +1,5 @@
 #!/bin/sh
-# audit.sh: checks the pinned dependencies for vulnerabilities that the registries know. See audit.py.
+# audit.sh: installs audit.py's tools and runs audit.py, which checks the pinned dependencies for vulnerabilities.
 set -eu
 cd "$(dirname "$0")/.."
 command -v npm >/dev/null 2>&1 || { echo "missing tool: npm" >&2; exit 1; }

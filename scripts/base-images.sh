@@ -1,20 +1,17 @@
 #!/bin/sh
-# base-images.sh [IMAGE…]: makes sure that Docker has the base images, by default all of
-# scripts/base-images.txt, which has their digests. It pulls them if their registry responds.
-# Otherwise it makes substitutes for tests from Debian's packages and this machine's Go. Existing
-# images stay.
+# base-images.sh [IMAGE…]: makes sure that Docker has the base images, by default all that scripts/base-images.txt
+# lists with their digests. If an image is missing, it is pulled. If its registry does not respond, a substitute for
+# tests is made from Debian's packages and this machine's Go.
 #
-# base-images.sh --reference IMAGE   prints the image's name for a build: with its
-#                                    digest if the list has it, unless the image
-#                                    was made here
-# base-images.sh --pin               writes the digests that the registries give into
-#                                    the list
+# base-images.sh --reference IMAGE   prints the name to use in a build: with the digest from the list, if there is one
+#                                    and the image was not made here
+# base-images.sh --pin               asks the registries for the digests and writes them to the list
 set -eu
 cd "$(dirname "$0")/.."
 list=scripts/base-images.txt
 made=cutroom.base=made-here
 
-# images prints the list's images for this processor, one per line; digest prints an image's digest.
+# images prints the list's images for this processor, one per line. digest prints an image's digest.
 images() {
 	other=-arm64
 	case $(uname -m) in aarch64 | arm64) other=-x86_64 ;; esac
@@ -22,8 +19,8 @@ images() {
 }
 digest() { awk -v image="$1" '$1 == image { print $2 }' "$list"; }
 
-# reachable reports within seconds whether an image's registry responds. It asks each registry once.
-# A mirror that the engine uses need not be reachable from here.
+# reachable reports within seconds whether an image's registry responds. Each registry is asked only once. If the
+# engine uses a mirror, it counts as reachable, because this machine need not be able to reach the mirror.
 silent=
 reachable() {
 	case $1 in *.*/*) host=${1%%/*} ;; *) host=default ;; esac
@@ -32,7 +29,7 @@ reachable() {
 		timeout 20 docker manifest inspect "$1" >/dev/null 2>&1 || { silent="$silent $host"; return 1; }
 }
 
-# reference prints an image's name for a build.
+# reference prints the image's name to use in a build.
 reference() {
 	if [ "$(docker image inspect --format '{{index .Config.Labels "cutroom.base"}}' "$1" 2>/dev/null)" = made-here ] ||
 		[ -z "$(digest "$1")" ]; then
@@ -42,13 +39,13 @@ reference() {
 	fi
 }
 
-# debian makes an image of a minimal Debian with the certificates that this machine trusts, such as a package proxy's.
+# debian makes a minimal Debian image that trusts the same certificates as this machine, such as a package proxy's.
 debian() {
 	command -v debootstrap >/dev/null 2>&1 ||
 		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
 	root=$(mktemp -d)
 	trap 'rm -rf "$root"' EXIT
-	# As in the official image, packages are installed without waiting for the disk.
+	# As in the official image, let dpkg install packages without waiting for the disk.
 	mkdir -p "$root/debian/etc/dpkg/dpkg.cfg.d"
 	echo force-unsafe-io >"$root/debian/etc/dpkg/dpkg.cfg.d/docker-apt-speedup"
 	debootstrap --variant=minbase --include=ca-certificates bookworm "$root/debian" >"$root/log" 2>&1 ||
@@ -57,12 +54,12 @@ debian() {
 		[ ! -e "$certificate" ] || cp "$certificate" "$root/debian/usr/local/share/ca-certificates/"
 	done
 	chroot "$root/debian" update-ca-certificates >>"$root/log" 2>&1
-	# debootstrap has written the mirror that it used.
+	# debootstrap has written the mirror that it used to sources.list.
 	mirror=$(awk '/^deb / { print $2; exit }' "$root/debian/etc/apt/sources.list")
 	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
 		echo "deb $suite main"
 	done >"$root/debian/etc/apt/sources.list"
-	# As in the official image, remove downloaded packages, package lists and manual pages. Licenses stay.
+	# As in the official image, remove downloaded packages, package lists and manual pages. Keep the licenses.
 	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \
 		"$root"/debian/usr/share/man "$root"/debian/usr/share/locale "$root"/debian/usr/share/info
 	find "$root/debian/usr/share/doc" -type f ! -name copyright -delete
@@ -71,20 +68,20 @@ debian() {
 	trap - EXIT
 }
 
-# built ARGUMENTS…: builds an image and prints the log only on failure, because both of Docker's builders print a lot.
+# built ARGUMENTS…: builds an image. It prints the log only after a failure, because Docker's builders print a lot.
 built() {
 	log=$(mktemp)
 	docker build --quiet "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; return 1; }
 	rm -f "$log"
 }
 
-# make_image makes an image for this machine's processor.
+# make_image makes a substitute for an image, for this machine's processor.
 make_image() {
 	case $1 in
 	debian:bookworm-slim) debian "$1" ;;
 	golang:*)
 		provide debian:bookworm-slim
-		# GOTOOLCHAIN: the version in go.mod is installed, or the build fails.
+		# GOTOOLCHAIN=local: the build fails if this machine's Go is older than go.mod says.
 		goroot=$(go env GOROOT)
 		built --tag "$1" --file - "$goroot" <<-LINES
 			FROM debian:bookworm-slim
@@ -97,7 +94,7 @@ make_image() {
 		;;
 	public.ecr.aws/lambda/provided:*)
 		provide debian:bookworm-slim
-		# SAM provides the substitute for Lambda's runtime.
+		# The image needs no Lambda runtime interface, because SAM adds its own.
 		built --tag "$1" - <<-LINES
 			FROM debian:bookworm-slim
 			LABEL $made
@@ -106,7 +103,7 @@ make_image() {
 		LINES
 		;;
 	nvidia/cuda:*)
-		# Images built on it work on machines that have no GPU.
+		# An image without CUDA suffices: the images built on it also work without a GPU.
 		provide debian:bookworm-slim
 		built --tag "$1" - <<-LINES
 			FROM debian:bookworm-slim
@@ -120,7 +117,7 @@ make_image() {
 	esac
 }
 
-# provide makes sure that an image exists.
+# provide makes sure that the image exists: Docker has it, pulls it, or builds a substitute.
 provide() {
 	if docker image inspect "$1" >/dev/null 2>&1; then
 		return

@@ -1,12 +1,12 @@
 #!/bin/sh
-# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's sources, with Debian's patches, into
-# the folder of an image: the programs, their libraries and the libraries' sources; libvpx, for live video; and
-# heif-convert, for HEIC and AVIF. It runs in a container of Debian, as root. The architecture is Debian's name, such
-# as arm64; for another architecture it cross-compiles, without emulation.
+# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's patched sources, and puts them into
+# an image's root folder, together with the libraries that they need and the sources. It adds libvpx for live video,
+# and heif-convert for HEIC and AVIF. It must run as root in a Debian container. ARCHITECTURE is Debian's name, such as
+# arm64. For another architecture it cross-compiles, without emulation.
 #
-# Debian's own build pulls in 210 libraries, mostly for displays, speech, CDs and other machines. This build reads
-# only the formats that the service accepts and writes its results: missing code cannot be attacked. The decoders
-# cover the codecs of cameras, phones, editors and the web in the accepted containers.
+# Debian's own build needs 210 libraries, mostly for displays, speech, CDs and other hardware. This build can only read
+# the formats that the service accepts and write its results, because code that is not there cannot be attacked. Its
+# decoders cover the codecs of cameras, phones, editors and the web in the accepted containers.
 set -eu
 out=$1
 here=$(dpkg --print-architecture)
@@ -30,7 +30,7 @@ decoders=$decoders,pcm_f32be,pcm_f64le,pcm_f64be,pcm_alaw,pcm_mulaw,pcm_bluray,a
 encoders=libx264,aac,png,mjpeg,pam,rawvideo,wrapped_avframe,pcm_s16le
 
 [ "$architecture" = "$here" ] || dpkg --add-architecture "$architecture"
-# The sources come from the same mirror as the image's packages.
+# Fetch the sources from the mirrors from which the image gets its packages.
 for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
 	case $list in
 	*.list) [ ! -f "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"/etc/apt/sources.list.d/source-$(basename "$list")" ;;
@@ -48,7 +48,7 @@ if [ "$architecture" != "$here" ]; then
 	set -- --enable-cross-compile "--cross-prefix=$gnu-" "--arch=$(dpkg-architecture -a"$architecture" -qDEB_HOST_GNU_CPU 2>/dev/null)" \
 		--target-os=linux --pkg-config=pkg-config
 fi
-# shellcheck disable=SC2086 # several packages
+# shellcheck disable=SC2086 # several package names
 apt-get install -y --no-install-recommends $compiler "libx264-dev:$architecture" "libdav1d-dev:$architecture" \
 	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx-dev:$architecture" "libheif-examples:$architecture"
 triplet=$(dpkg-architecture -a"$architecture" -qDEB_HOST_MULTIARCH 2>/dev/null)
@@ -75,7 +75,7 @@ mkdir -p "$out/usr/bin" "$out/usr/lib/$triplet" "$out/var/lib/dpkg/status.d"
 cp ffmpeg ffprobe "$out/usr/bin/"
 mkdir -p "$out/usr/share/doc/ffmpeg"
 cp debian/copyright "$out/usr/share/doc/ffmpeg/"
-# The programs' license requires this: the sources and how they were built.
+# The license of the programs requires that the sources and the build instructions come with them.
 {
 	echo "FFmpeg of Debian's source package ffmpeg $version (apt-get source ffmpeg=$version), configured with"
 	sed -n 's/^#define FFMPEG_CONFIGURATION //p' config.h
@@ -83,7 +83,7 @@ cp debian/copyright "$out/usr/share/doc/ffmpeg/"
 printf 'Package: ffmpeg\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\nDescription: FFmpeg of the sources of Debian, with what Cutroom uses\n' \
 	"$architecture" "$version" >"$out/var/lib/dpkg/status.d/ffmpeg"
 
-# bring LIBRARY copies a library, its package metadata, and the libraries that it needs.
+# bring LIBRARY copies a library, its package metadata, and all libraries that it needs.
 bring() {
 	[ ! -e "$out/usr/lib/$triplet/$1" ] || return 0
 	for path in "/usr/lib/$triplet/$1" "/lib/$triplet/$1"; do
@@ -98,7 +98,7 @@ bring() {
 	keep "$file"
 }
 
-# keep FILE copies the libraries that a program or library is linked against.
+# keep FILE copies all libraries that a program or library is linked against.
 keep() {
 	for library in $(readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
 		bring "$library"
@@ -110,13 +110,13 @@ for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; d
 done
 keep ffmpeg
 keep ffprobe
-# heif-convert is Debian's own.
+# heif-convert comes from Debian's package.
 cp /usr/bin/heif-convert "$out/usr/bin/"
 dpkg-query --status "libheif-examples:$architecture" >"$out/var/lib/dpkg/status.d/libheif-examples"
 mkdir -p "$out/usr/share/doc/libheif-examples"
 cp /usr/share/doc/libheif-examples/copyright "$out/usr/share/doc/libheif-examples/"
 keep /usr/bin/heif-convert
-# The path of the linker is the one in the programs.
+# The programs contain the path of the dynamic linker.
 linker=$(readelf --program-headers ffmpeg | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 mkdir -p "$out$(dirname "$linker")"
 [ -e "$out$linker" ] || cp "$(realpath "$(command -v "$linker" || echo "/usr/lib/$triplet/$(basename "$linker")")")" "$out$linker"

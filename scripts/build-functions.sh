@@ -1,7 +1,7 @@
 #!/bin/sh
-# build-functions.sh ARCHITECTURE FOLDER: builds every function for Lambda, each in a separate folder. The
-# architecture is arm64 or x86_64. The same source gives the same bytes, so a deploy changes only functions whose code
-# changed. FUNCTIONS_OS is the system, in Go's words: Lambda's is linux.
+# build-functions.sh ARCHITECTURE FOLDER: builds all functions for Lambda, each in its own folder. The architecture is
+# arm64 or x86_64. Builds are reproducible, so a deployment changes only those functions whose code has changed.
+# FUNCTIONS_OS is the operating system, as Go calls it; the default is Lambda's, linux.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -15,8 +15,8 @@ x86_64) architecture=amd64 ;;
 esac
 folder=$2
 
-# An unchanged program is not linked again, because linking takes most of the time. Parallel builds
-# use separate folders, and only the last one is kept.
+# Skip linking if a program has not changed, because linking takes most of the time. Concurrent builds use separate
+# folders; the last one to finish is kept.
 kept=$folder/.built
 mkdir -p "$folder"
 built=$(mktemp -d "$folder/built-XXXXXX")
@@ -32,8 +32,8 @@ for program in "$built"/programs/*; do
 	cp "$program" "$built/bootstrap"
 	mv "$built/bootstrap" "$folder/$name/bootstrap"
 done
-# The Content Credentials library goes next to the only program that loads it: that folder is
-# searched first. A folder for a system other than Linux is for testing functions on this machine.
+# Put the Content Credentials library into the folder of the only function that loads it, because that folder is
+# searched first. Builds for a system other than Linux are for tests on this machine.
 case ${FUNCTIONS_OS:-linux} in
 linux) system=Linux ;;
 *) system=$(uname) ;;

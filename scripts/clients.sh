@@ -1,6 +1,7 @@
 #!/bin/sh
 # clients.sh FOLDER [DOCUMENT]: builds the client packages for Python and TypeScript into a folder. DOCUMENT is the
-# path or URL of the OpenAPI document, such as a deploy's with custom models. The default is this tree's document.
+# path or URL of the OpenAPI document, for example of a deployment with custom models. The default is the document of
+# this source tree.
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
@@ -17,7 +18,7 @@ if [ -z "$document" ]; then
 fi
 "$python/python" clients/prepare.py "$document" >"$folder/openapi.json"
 
-# The sources are copied, so that no generated code gets into the repository.
+# Copy the sources, so that the generated code does not end up in the repository.
 rm -rf "$folder/python" "$folder/typescript"
 cp -R clients/python clients/typescript "$folder"
 

@@ -1,9 +1,8 @@
-"""Prints this machine's address for containers on Docker's own network.
+"""Prints the address at which containers in Docker's default network can reach this machine.
 
-On Linux that is the address of the bridge docker0: --add-host host.docker.internal:host-gateway
-sets host.docker.internal to it. Before Docker's first run the bridge does not exist, and the
-address is Docker's default. On other systems containers reach servers on the loopback address, and
-nothing is printed.
+On Linux this is the address of the bridge docker0: --add-host host.docker.internal:host-gateway uses it too. Before
+Docker has run, the bridge does not exist, and the address is Docker's default. On other systems, containers can reach
+servers on the loopback address, so nothing is printed.
 """
 
 import platform
@@ -15,7 +14,7 @@ OTHERWISE = "172.17.0.1"
 
 
 def address(interface):
-    import fcntl  # Windows lacks it
+    import fcntl  # Windows does not have fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("256s", interface.encode())

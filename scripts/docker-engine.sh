@@ -10,16 +10,16 @@ folder=${ENGINE_FOLDER:-/run/cutroom-docker}
 pid=$folder/dockerd.pid
 log=$folder/dockerd.log
 
-# answers reports whether the client's engine responds.
+# answers reports whether a Docker engine responds to the docker client.
 answers() {
 	command -v docker >/dev/null 2>&1 || return 1
-	# A Mac has no timeout command, which limits the wait for a hanging engine.
+	# Limit the wait for an engine that hangs. A Mac has no timeout command.
 	bound=
 	if command -v timeout >/dev/null 2>&1; then bound="timeout 20"; fi
 	$bound docker version --format '{{.Server.Version}}' >/dev/null 2>&1
 }
 
-# ours reports whether the process in the pid file is the engine that start has started.
+# ours reports whether the process in the pid file is the engine that "start" has started.
 ours() {
 	[ -s "$pid" ] && [ "$(cat "/proc/$(cat "$pid")/comm" 2>/dev/null)" = dockerd ]
 }
@@ -37,12 +37,13 @@ start() {
 		return 1
 	fi
 	if ! command -v dockerd >/dev/null 2>&1 || ! command -v docker >/dev/null 2>&1; then
-		# On some systems, Docker's package only recommends iptables and the certificates.
+		# On some systems, Docker's package only recommends iptables and the certificates, so install them explicitly.
 		./install-package.sh docker apt-get="docker.io iptables ca-certificates" dnf=moby-engine pacman=docker apk=docker >&2
 	fi
 	mkdir -p "$folder"
 	if ! ours; then
-		# A separate session: Ctrl-C reaches only the test, which then stops the engine cleanly.
+		# A separate session keeps Ctrl-C away from the engine. The test receives it, and then stops the engine
+		# cleanly.
 		setsid dockerd --pidfile "$pid" --storage-driver overlay2 >"$log" 2>&1 </dev/null &
 	fi
 	tries=0

@@ -1,6 +1,6 @@
-# Reads the output of `go test`, and prints each failed test after its package. It fails unless only
-# tests failed, at most three, each on its own assertion: a retry would prove nothing about a data
-# race, a panic, a timeout, or a package that failed outside its tests.
+# Reads the output of `go test` and prints each failed test after its package. Exits with an error unless a retry
+# makes sense: at most three tests failed, each with its own assertion. A retry would prove nothing about a data race,
+# a panic, a timeout, or a package that failed outside of its tests.
 /^WARNING: DATA RACE|^panic: |^fatal error: |^--- FAIL: .*\(unknown\)|\[(build|setup) failed\]$/ { bad = 1 }
 /^--- FAIL: / { tests[++here] = $3 }
 /^FAIL\t/ {

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs every fuzz target briefly, beyond its corpus, which the tests run. The length is a number of runs, because a
-# run limited in seconds sometimes fails when it ends while an input is being minimized (go.dev/issue/75804).
+# fuzz.sh: runs every fuzz target for a short time with new inputs. (The tests already run the stored inputs.)
+# -fuzztime is a number of runs rather than seconds, because a run that is limited in seconds sometimes fails if it
+# ends while an input is being minimized (go.dev/issue/75804).
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}

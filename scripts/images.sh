@@ -1,19 +1,18 @@
 #!/bin/sh
-# images.sh [NAME…]: builds images of this repository with Docker, by default all:
-#   server     cutroom, the one-machine server
-#   worker media realtime   cutroom-worker, …, the container programs of a deploy
-#   engine     cutroom-engine, the server of models on GPUs
-# Their base images have the digests of scripts/base-images.txt.
-#   ARCHITECTURE=arm64 (or amd64) builds for a processor other than this machine's
-#   TAG (latest), VERSION and REVISION are written into them
-#   DOCKER_BUILDKIT=1 or =0 chooses Docker's builder
+# images.sh [NAME…]: builds this repository's images with Docker, by default all:
+#   server                  cutroom, the one-machine server
+#   worker media realtime   cutroom-worker, …, the programs that run in containers of a deployment
+#   engine                  cutroom-engine, the engine server for GPUs
+# Base images are pinned by the digests in scripts/base-images.txt. Variables:
+#   ARCHITECTURE=arm64 (or amd64) builds for another processor than this machine's
+#   TAG (latest) is the images' tag; VERSION and REVISION are stored in them
+#   DOCKER_BUILDKIT=1 or =0 selects Docker's builder
 set -eu
 cd "$(dirname "$0")/.."
 tag=${TAG:-latest}
 revision=${REVISION:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
 version=${VERSION:-$(git describe --tags --always 2>/dev/null || echo devel)}
 
-# build NAME ARGUMENTS…
 build() {
 	name=$1
 	shift
@@ -21,10 +20,10 @@ build() {
 	docker build --tag "$name:$tag" --build-arg VERSION="$version" --build-arg REVISION="$revision" "$@" .
 }
 
-# program ARGUMENTS…: builds an image from Dockerfile.
+# program ARGUMENTS…: builds an image from the file Dockerfile.
 program() {
 	if [ -n "${ARCHITECTURE:-}" ]; then
-		# Docker's older builder does not set TARGETARCH.
+		# Docker's older builder does not set TARGETARCH on its own.
 		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
 	fi
 	build "$@" --build-arg PROGRAMS="$programs" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
@@ -32,7 +31,7 @@ program() {
 }
 
 [ $# -gt 0 ] || set -- server worker media realtime engine
-# The first image compiles the Go programs of all these images.
+# The build of the first image compiles the Go programs for all of the images.
 programs=
 for name in "$@"; do
 	case $name in

@@ -1,8 +1,8 @@
 #!/bin/sh
 # install-c2pa.sh [FOLDER [ARCHITECTURE [SYSTEM]]]: installs libc2pa_c, which writes and verifies Content Credentials,
-# into a folder if it is missing. The default is bin, where the program looks for it. The architecture is Debian's
-# name, such as arm64, for Linux on a processor other than this machine's; the system is as uname prints it, such as
-# Linux. It takes the library out of its Python package, pinned by hashes, and needs Python with pip or venv.
+# into a folder if it is missing. The default folder is bin, where the program looks for it. ARCHITECTURE is Debian's
+# name, such as arm64, for Linux on another processor. SYSTEM is what uname prints, such as Linux. The library is
+# extracted from its Python package, which is pinned by hashes. This needs Python with pip or venv.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-bin}
@@ -49,7 +49,7 @@ fi
 $pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
 	--platform "$platform" --dest "$work" --requirement "$requirements"
 python3 -m zipfile -e "$work"/c2pa_python-*.whl "$work/package"
-# Rename the file only when it is complete.
+# Move the file into place only when it is complete.
 chmod 755 "$work/package/c2pa/libs/$library"
 mv "$work/package/c2pa/libs/$library" "$folder/$library"
 printf '%s\n' "$wanted" >"$folder/libc2pa_c.made-of"

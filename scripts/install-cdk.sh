@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the command line of AWS CDK in .tools/cdk if it is missing.
+# Installs the AWS CDK command line in .tools/cdk if it is missing.
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the engine server's packages and its tests' packages in .tools/gpu if they are missing.
-# PyTorch with CUDA takes some minutes and 6 GB. Packages of the right version stay.
+# Installs the packages of the engine server and of its tests in .tools/gpu. Packages that already have the right
+# version are kept. PyTorch with CUDA takes some minutes and 6 GB.
 set -eu
 cd "$(dirname "$0")"
 

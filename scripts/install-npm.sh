@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-npm.sh FOLDER SOURCE: installs npm packages in a folder from the package.json and lock
-# file in SOURCE, if they are missing.
+# install-npm.sh FOLDER SOURCE: installs npm packages in a folder, as SOURCE's package.json and lock file say, unless
+# they are already installed.
 set -eu
 
 if cmp -s "$2/package-lock.json" "$1/made-of"; then

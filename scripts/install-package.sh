@@ -1,11 +1,11 @@
 #!/bin/sh
 # install-package.sh NAME MANAGER=PACKAGES…: installs a program with the system's package manager. It prints the
-# command, runs it, and never asks a question. If no argument names this system's package manager, it fails.
+# command that it runs, and never asks questions. It fails if no argument names this system's package manager.
 set -eu
 name=$1
 shift
 
-# If sudo needs a password, the command fails and is printed for the user to run.
+# If sudo needs a password, fail and print the command for the user to run.
 as_root=
 unasked=
 if [ "$(id -u)" -ne 0 ]; then

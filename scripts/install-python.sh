@@ -1,7 +1,7 @@
 #!/bin/sh
-# install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a requirements file in a
-# separate folder if they are missing. One pip, in .tools/pip, installs them all, because unpacking
-# it takes longer than most installations.
+# install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a requirements file in a separate folder, if
+# they are missing. All installations share one pip, in .tools/pip, because unpacking pip takes longer than most of
+# them.
 set -eu
 
 folder=$1

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Installs the tools that only the tests need, if they are missing: the system packages that
-# preflight.sh names, and below .tools
-#   python, template, engine, c2papython   Python programs, by the requirements below
-#   clients, typescript                    build tools of the client packages
-#   c2pa                                   the library of Content Credentials
-#   cdk                                    the command line of AWS CDK
-#   node                                   OpenAI's client library, with its Node
-#   console                                the browser's driver and checks of its pages
-#   livevideo                              the client library of live video for browsers
-#   generators                             a linter of OpenAPI documents, and a generator
+# Installs the tools that only the tests need, if they are missing: system packages (see preflight.sh), and in
+# folders below .tools
+#   python, template, engine, c2papython   Python programs
+#   clients, typescript                    the tools that build the client packages
+#   c2pa                                   the library for Content Credentials
+#   cdk                                    the AWS CDK command line
+#   node                                   OpenAI's client library for Node
+#   console                                the programs that drive a browser and check the console's pages
+#   livevideo                              LiveKit's client library for browsers
+#   generators                             a linter and a client generator for OpenAPI documents
 set -eu
 cd "$(dirname "$0")"
 
-# Python must be installed before the lines below.
+# Python must be installed before the steps below.
 ./preflight.sh test
 
-# Chromium's headless shell takes half the browser's processor time. If it is not a
-# package, or needs a password to install, the tests use the browser.
+# Chromium's headless shell takes half as much processor time as the browser. If there is no package for it, or
+# installing it needs a password, the tests use the browser.
 if ! command -v chromium-headless-shell >/dev/null 2>&1 && { [ "$(id -u)" -eq 0 ] || sudo -n true; } >/dev/null 2>&1 &&
 	apt-cache madison chromium-headless-shell 2>/dev/null | grep -q .; then
 	./install-package.sh "Chromium's headless shell" apt-get=chromium-headless-shell ||

@@ -4,7 +4,7 @@ licenses.py GO.tsv PIP.json."""
 import json
 import sys
 
-# License texts that packages give instead of a name.
+# Maps license texts that some packages give to names.
 TEXTS = {
     "The 3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD",
@@ -16,7 +16,7 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Code copied from modules that are no longer required. The license's text lies next to the copy.
+# Code that was copied from modules which are no longer required. The license is next to the copy.
 COPIED = [
     ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
     ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
@@ -26,7 +26,7 @@ COPIED = [
     ("tiktoken (the vocabulary cl100k_base of the tokenizer)", "0.14.0", "MIT"),
 ]
 
-# The programs and libraries from Debian 12 in the images, and a library that programs load at run time.
+# Programs and libraries of Debian 12 in the images, and a library that programs load at run time.
 LOADED = [
     ("dav1d (decodes AV1)", "1.0.0", "BSD-2-Clause"),
     ("FFmpeg, built with x264 and zimg", "5.1", "GPL-2.0-or-later"),
@@ -40,7 +40,7 @@ LOADED = [
 
 
 def licence(metadata: dict) -> str:
-    """Returns the license that a Python package names, from the clearest of the three places."""
+    """Returns a Python package's license, from the first of three metadata fields that has one."""
     if expression := metadata.get("license_expression"):
         return expression
     named = [c.rsplit(" :: ", 1)[1] for c in metadata.get("classifier", []) if c.startswith("License :: ")]

@@ -1,15 +1,14 @@
 #!/bin/sh
-# Third-party licenses of the programs' and images' contents.
-#   scripts/licenses.sh             writes docs/third-party.tsv, and fails on a license
-#                                   that is not accepted
+# Lists the licenses of all third-party software in the programs and images.
+#   scripts/licenses.sh             writes docs/third-party.tsv; fails if a license is not accepted
 #   scripts/licenses.sh --check     fails if docs/third-party.tsv is not up to date
-#   scripts/licenses.sh --texts F   puts the texts of the Go modules' licenses into the
-#                                   new folder F, to be shipped with programs
-# Debian's packages bring their own into images, in /usr/share/doc/*/copyright.
+#   scripts/licenses.sh --texts F   writes the license texts of the Go modules, which must be distributed with
+#                                   programs, to the new folder F
+# Debian's packages include their own license texts: in images, see /usr/share/doc/*/copyright.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
-# For servers on Linux, so the result is the same on every machine.
+# Always build the list for Linux servers, so that the result is the same on every machine.
 export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
 
 work=$PWD/.tools/licenses
@@ -18,10 +17,10 @@ mkdir -p "$work"
 (unset GOOS GOARCH; "$GO" build -C scripts/tools/licenses -o "$tool" github.com/google/go-licenses/v2)
 
 programs='./cmd/... ./functions/...'
-# Licenses that allow distribution with a notice. Adding one needs a decision.
+# These licenses allow distribution with a notice. Think before you add another.
 accepted='Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0,Unlicense'
 
-# quiet COMMAND…: hides the tool's warnings about web addresses that it cannot find.
+# quiet COMMAND…: runs the command and hides its warnings about license URLs that it cannot find.
 quiet() {
 	"$@" 2>"$work/log" || { grep -v 'Error discovering license URL' "$work/log" >&2; return 1; }
 }
@@ -40,11 +39,10 @@ quiet "$tool" report $programs --ignore cutroom --template "$work/template" >"$w
 
 if [ ! -x "$work/python/bin/pip" ]; then
 	python3 -m venv "$work/python"
-	# An older pip does not report the current field for a package's license.
+	# Older versions of pip do not report the newer license field of a package.
 	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
 fi
-# This needs only metadata, so nothing is installed. It assumes that this machine has the platform of the engine's
-# image.
+# Only metadata is needed, so nothing is installed. This machine must have the platform of the engine's image.
 "$work/python/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
 	--report "$work/python.json" --requirement gpu/requirements.txt
 

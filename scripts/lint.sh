@@ -17,8 +17,8 @@ lint_format() {
 
 lint_prose() { python3 scripts/prose.py; }
 
-# golangci_source prints the folder of golangci-lint's source with linters.go.txt in place of its
-# list of linters. The short list saves a third of the compilation.
+# golangci_source prints the folder of a copy of golangci-lint's source, in which linters.go.txt replaces the list of
+# linters. Compiling only these linters saves a third of the time.
 golangci_source() {
 	copy=$tools/source-$(cat "$source/go.sum" "$source/linters.go.txt" | cksum | cut -d ' ' -f 1)
 	if [ ! -d "$copy" ]; then
@@ -36,7 +36,7 @@ golangci_source() {
 	echo "$copy"
 }
 
-# golangci-lint is built, and run, with the build flags of the tests, so that both share Go's cache.
+# Build and run golangci-lint with the tests' build flags, so that it can use the same Go build cache.
 lint_go() {
 	golangci=github.com/golangci/golangci-lint/v2
 	copy=$(golangci_source "$golangci")
@@ -44,13 +44,13 @@ lint_go() {
 	cp "$source/go.sum" "$tools/golangci.sum"
 	"$GO" mod edit "-replace=$golangci=$copy" "$tools/golangci.mod"
 	released build -C "$source" "-modfile=$tools/golangci.mod" -o "$tools/golangci-lint" "$golangci/cmd/golangci-lint"
-	# Two copies of the repository may be linted at the same time.
+	# Allow two copies of the repository to be linted at the same time.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
-	# golangci-lint does not see these tests, because they have build tags.
+	# golangci-lint skips these tests because of their build tags, so vet them.
 	released vet -tags docker,nginx ./scripts/packaging/... ./functions ./bench
 }
 
-# python_tools installs the linters that come as Python packages.
+# python_tools installs the linters that are Python packages.
 python_tools() { scripts/install-python.sh .tools/lint/python "$source/requirements.txt"; }
 
 lint_shell() {
@@ -77,13 +77,13 @@ lint_js() {
 		(cd "$tools" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error >&2)
 		cp "$source/package-lock.json" "$tools/made-of"
 	fi
-	# eslint looks for the imports of its configuration next to that file.
+	# eslint resolves the imports of its configuration from the configuration's folder.
 	cp "$source/eslint.config.mjs" "$tools"
 	git ls-files -z '*.js' '*.mjs' ':!scripts' |
 		xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
 }
 
-# mypy checks the calls of packages that the tests install.
+# mypy needs the packages that the code calls, which are installed with the tests' packages.
 lint_python() {
 	scripts/install-python.sh .tools/engine gpu/requirements-test.txt
 	(

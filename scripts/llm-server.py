@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Serves the model in a GGUF file with llama.cpp's own HTTP server, only on this machine.
+"""Serves the model in a GGUF file with llama.cpp's own HTTP server, which listens only on localhost.
 
 llm-server.py routes MODEL                      prints the routes for the model's row in the catalog
 llm-server.py serve MODEL CONTEXT CALLS PORT    serves it until a stop signal
 
-CALLS run at once, each with a separate context of CONTEXT tokens, by LLM_THREADS threads, by
-default one for each processor. Callers need the key in LLM_KEY: otherwise any page in a browser of
-this machine could call the server.
+Up to CALLS requests run at the same time, each with its own context of CONTEXT tokens. LLM_THREADS is the number of
+threads (one per processor). Callers need the key in LLM_KEY. Without a key, any web page in a browser on this machine
+could call the server.
 """
 
 import os
@@ -16,12 +16,12 @@ import sys
 import gguf
 import xllamacpp
 
-# Pooling types of models for embeddings or ranks (llama.h).
+# Values of llama.h's pooling type: NONE means a model that generates text, RANK one that ranks documents.
 NONE, RANK = 0, 4
 
 
 def pooling(model: str) -> int | None:
-    """Returns a model's pooling type, or None for a generating model."""
+    """Returns a model's pooling type, or None for a model that generates text."""
     for name, field in gguf.GGUFReader(model).fields.items():
         if name.endswith(".pooling_type"):
             kind = int(field.contents())
@@ -32,14 +32,15 @@ def pooling(model: str) -> int | None:
 def routes(model: str) -> str:
     kind = pooling(model)
     if kind is None:
-        # Its Responses events lack indexes that OpenAI's clients need, so the gateway translates them.
+        # Omit "responses": the indexes that OpenAI's clients need are missing from llama.cpp's events, so the gateway
+        # translates instead.
         return "[chat, completions, messages, count_tokens]"
     return "[rerank]" if kind == RANK else "[embeddings]"
 
 
 def serve(model: str, context: int, calls: int, port: int) -> None:
     stop = {signal.SIGINT, signal.SIGTERM}
-    # The server's threads inherit this mask, so that only this thread receives the signals.
+    # The server's threads inherit this signal mask, so that only this thread receives the signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, stop)
     params = xllamacpp.CommonParams()
     params.model.path = model
@@ -57,7 +58,7 @@ def serve(model: str, context: int, calls: int, port: int) -> None:
     if kind is not None:
         params.embedding = True
         params.pooling_type = xllamacpp.llama_pooling_type(kind)
-        # A text is read in one piece.
+        # Read a text in one batch, however long it is.
         params.n_batch = params.n_ubatch = context
     server = xllamacpp.Server(params)
     signal.sigwait(stop)

@@ -1,20 +1,18 @@
 #!/bin/sh
-# local-aws.sh start   starts a local AWS (MiniStack) and a worker, deploys the stage to
-#                      it, makes a key, and prints the next steps. Existing resources
-#                      stay; changed ones are deployed again.
-# local-aws.sh stop    stops them. Everything in the local AWS is lost.
+# local-aws.sh start   starts a local AWS (MiniStack), deploys the stage to it, starts a worker, creates a key, and
+#                      prints the next steps. If the local AWS is running, only changes are deployed.
+# local-aws.sh stop    stops the local AWS and its workers. All data in it is lost.
 #
-# It listens only on the loopback address and for Docker's containers. Settings are in
-# scripts/local.sh.
+# Only this machine and its Docker containers can reach the local AWS. Settings are in scripts/local.sh.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
 pid=$home/ministack.pid
 
-# here COMMAND…: runs a command that calls the local AWS.
+# here COMMAND…: runs a command with the local AWS as its AWS.
 here() { AWS_ENDPOINT_URL="http://127.0.0.1:$port" AWS_ENDPOINT_URL_S3="http://127.0.0.1:$port" "$@"; }
 
-# answers reports whether a program responds at the port.
+# answers reports whether the local AWS responds at the port.
 answers() { curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$port/_ministack/ready"; }
 
 start_ministack() {
@@ -29,7 +27,7 @@ start_ministack() {
 		echo "Port $port is in use by another program. Stop it, or choose another port: make local-aws LOCAL_AWS_PORT=4567" >&2
 		return 1
 	fi
-	# The previous process has ended, so its deployments are gone.
+	# The previous local AWS has ended, and its deployments with it. So stop their workers.
 	for old in "$home"/*/; do
 		ends "${old}worker.pid" bin/worker
 	done
@@ -58,7 +56,7 @@ start_ministack() {
 	done
 }
 
-# deploy deploys the stage to the local AWS, if it is missing or its description changed.
+# deploy deploys the stage to the local AWS, if it is not deployed yet or its template has changed.
 deploy() {
 	functions=bin/functions/$architecture
 	if [ "$(uname)" != Linux ]; then
@@ -74,26 +72,26 @@ deploy() {
 	echo "Deploying the stage $stage to the local AWS." >&2
 	mkdir -p "$of"
 	if [ ! -e "$home/bootstrapped" ]; then
-		# Only this folder contains a CDK app.
+		# Run this in another folder: the repository's contains a CDK app, which bootstrap would execute.
 		quiet "$home/bootstrap.log" here sh -c "cd '$home' && '$PWD/.tools/cdk/node_modules/.bin/cdk' bootstrap aws://$account/$AWS_REGION"
 		: >"$home/bootstrapped"
 	fi
 	quiet "$of/deploy.log" here .tools/cdk/node_modules/.bin/cdk deploy \
 		--app "cdk.out/local/$stage/stack" --require-approval never \
 		--outputs-file "$of/outputs.json" "Cutroom-$stage"
-	# Make a service for the function wake to scale. The worker is a process here.
+	# Create an ECS service, so that the function wake has one to scale. The real worker is a process here.
 	ecs CreateCluster "{\"clusterName\": \"cutroom-$stage\"}"
 	ecs CreateService "{\"cluster\": \"cutroom-$stage\", \"serviceName\": \"cutroom-$stage-worker\", \"taskDefinition\": \"worker\", \"desiredCount\": 0}"
 	cp "cdk.out/local/$stage/stack/$template" "$of/template.json"
 }
 
-# ecs OPERATION INPUT: calls the local AWS's ECS, which does not check signatures.
+# ecs OPERATION INPUT: calls the local AWS's ECS. The local AWS does not check signatures.
 ecs() {
 	status=$(curl --silent --show-error --max-time 600 --output "$of/answer" --write-out '%{http_code}' \
 		"http://127.0.0.1:$port/" --data "$2" \
 		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
 		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0")
-	# Objects of the previous deployment stay.
+	# Ignore errors about objects that exist since an earlier deployment.
 	[ "$status" = 200 ] || grep -q 'not idempotent' "$of/answer" || { cat "$of/answer" >&2; return 1; }
 }
 
@@ -107,7 +105,7 @@ make_key() {
 	)
 }
 
-# programs builds the worker and the command line.
+# programs builds the worker and the command line if a source has changed.
 programs() {
 	changed bin/programs-made || return 0
 	mkdir -p bin
@@ -116,7 +114,7 @@ programs() {
 	mv bin/programs-making bin/programs-made
 }
 
-# start_worker starts a worker, and replaces it if the program or its catalog has changed.
+# start_worker starts a worker. It replaces a running one if the program or the catalog has changed.
 start_worker() {
 	catalog=$(chosen catalog)
 	family=$(chosen family)
@@ -150,7 +148,7 @@ start_worker() {
 	done
 }
 
-# address prints the URL at which the local AWS serves an API of the deployment. Its own host names do not resolve.
+# address API prints the URL of a deployed API in the local AWS. Its real host name would not resolve.
 address() {
 	id=$(sed -n "s|.*\"$1\": \"https://\([a-z0-9]*\)\..*|\1|p" "$of/outputs.json")
 	echo "http://127.0.0.1:$port/restapis/$id/live/_user_request_"
@@ -163,7 +161,7 @@ start_alone() {
 	scripts/install-cdk.sh
 	programs
 	start_ministack
-	# SAM's template is written during the deployment, so that SAM can start immediately.
+	# Write SAM's template during the deployment, so that SAM can start immediately later.
 	built "bin/functions/$architecture" linux
 	template_for_sam &
 	sam=$!
@@ -184,13 +182,13 @@ start_alone() {
 
 		Next:
 		    curl -s $media/v1/files -H 'x-api-key: $key'
-		    make sam-api                            # the functions in Docker, by SAM, at http://127.0.0.1:3000
+		    make sam-api # serves the functions in Docker, by SAM, at http://127.0.0.1:3000
 		    make sam-invoke FUNCTION=files EVENT=events/files/list.json
-		    make local-aws-stop                     # everything in it is lost
+		    make local-aws-stop # stops the local AWS and deletes everything in it
 	NEXT
 }
 
-# Other commands share its files, so only one may run at a time.
+# Other commands use the same files, so only one command may run at a time.
 start() { exec python3 scripts/alone.py bin/local.lock scripts/local-aws.sh start_alone; }
 
 stop() {

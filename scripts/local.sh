@@ -1,9 +1,8 @@
 # shellcheck shell=sh disable=SC2034
-# Functions for the scripts that run the deployment on this machine. The scripts source this file in
-# the repository's root.
+# Functions for the scripts that run a deployment on this machine. They source this file in the repository's root.
 #
-# LOCAL_AWS is the folder of their files (.local-aws), LOCAL_AWS_PORT the port of the local AWS
-# (4566), STAGE the stage (dev). CONTEXT is the context for CDK, as for a deployment.
+# LOCAL_AWS is the folder for the scripts' files (.local-aws), LOCAL_AWS_PORT the port of the local AWS (4566), and
+# STAGE the stage (dev). CONTEXT is the context for CDK, as in a real deployment.
 
 GO=${GO:-go}
 home=${LOCAL_AWS:-.local-aws}
@@ -12,11 +11,12 @@ case $home in /*) ;; *) home=$PWD/$home ;; esac
 port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
 case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage must be the name of a stage, for example dev." >&2; exit 1 ;; esac
 case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port must be a port number." >&2; exit 1 ;; esac
-# of is the folder of the stage.
+# of is the stage's folder.
 of=$home/$stage
 context=${CONTEXT:-}
 
-# chosen NAME prints the value of a context key, for the worker, which is not part of the local stack.
+# chosen NAME prints the value of a context key. The worker needs it, because the local stack does not include the
+# worker.
 chosen() {
 	value=
 	for word in $context; do
@@ -25,14 +25,14 @@ chosen() {
 	printf %s "$value"
 }
 
-# Programs here run on this machine's processor.
+# The functions and the worker run on this machine's processor.
 case $(uname -m) in
 arm64 | aarch64) architecture=arm64 ;;
 *) architecture=x86_64 ;;
 esac
 
-# Real credentials and settings of other programs must not reach the programs here. SAM would even
-# let them override the template's.
+# Unset the user's AWS_ and CUTROOM_ variables, so that real credentials and other settings do not reach the programs
+# here. SAM would even let them override the template.
 for variable in $(env | sed -n 's/^\(AWS_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(CUTROOM_[A-Za-z0-9_]*\)=.*/\1/p'); do
 	unset "$variable"
 done
@@ -40,19 +40,19 @@ export AWS_REGION=eu-central-1 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID
 export AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 SAM_CLI_TELEMETRY=0
 account=000000000000
 
-# quiet LOG COMMAND…: runs the command and prints its output only on failure.
+# quiet LOG COMMAND…: runs the command, and prints its output only if it fails.
 quiet() {
 	log=$1
 	shift
 	"$@" >"$log" 2>&1 </dev/null || { tail -n 40 "$log" >&2; return 1; }
 }
 
-# runs FILE WORD reports whether our process still runs. FILE holds its process id, and WORD is part
-# of its command, because another process may have that id by now.
+# runs FILE WORD reports whether the process whose id is in FILE is running. Another process may have that id by now,
+# so its command must contain WORD.
 runs() {
 	[ -s "$1" ] || return 1
 	number=$(cat "$1")
-	# A minimal Linux has no ps, and a Mac no /proc.
+	# A minimal Linux has no ps, and a Mac has no /proc.
 	if [ -e /proc/self/cmdline ]; then
 		command=$(tr '\0' ' ' 2>/dev/null <"/proc/$number/cmdline" || true)
 	else
@@ -64,7 +64,7 @@ runs() {
 	esac
 }
 
-# ends stops the process in a file and waits until it has ended.
+# ends FILE WORD stops the process whose id is in FILE, and waits until it has ended.
 ends() {
 	runs "$1" "$2" || { rm -f "$1"; return 0; }
 	process=$(cat "$1")
@@ -78,12 +78,12 @@ ends() {
 	rm -f "$1"
 }
 
-# changed FILE: reports whether a source of the deployment is newer.
+# changed FILE: reports whether a source of the deployment is newer than FILE.
 changed() {
 	[ -e "$1" ] || return 0
 	files=
 	for word in $context; do
-		# For example a catalog.
+		# The value is a file, such as a catalog.
 		[ ! -f "${word#*=}" ] || files="$files ${word#*=}"
 	done
 	# shellcheck disable=SC2086 # names without spaces
@@ -91,7 +91,7 @@ changed() {
 		\( -name testdata -o -name '*_test.go' \) -prune -o -newer "$1" -print | head -n 1)" ]
 }
 
-# built FOLDER SYSTEM: the functions, for this machine's processor.
+# built FOLDER SYSTEM: builds the functions for this machine's processor.
 built() {
 	changed "$1/made" || return 0
 	echo "Building the functions." >&2
@@ -101,7 +101,7 @@ built() {
 	mv "$1/making" "$1/made"
 }
 
-# described FOLDER CONTEXT…: writes the stack as a template with its assets, if it is missing or has changed.
+# described FOLDER CONTEXT…: writes the stack's template and assets, if they are missing or a source has changed.
 described() {
 	into=$1
 	shift
@@ -120,8 +120,9 @@ described() {
 
 template=Cutroom-$stage.template.json
 
-# template_for_sam makes the template that SAM runs. It calls the local AWS from containers, while
-# clients are outside. SAM warns about each path in the metadata that does not belong to a function.
+# template_for_sam writes the template that SAM runs. Its functions run in containers and so need another address of
+# the local AWS than clients do. Path metadata is off, because SAM warns about each path that does not belong to a
+# function.
 template_for_sam() {
 	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off \
 		-c functions="bin/functions/$architecture" \

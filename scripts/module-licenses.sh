@@ -1,7 +1,7 @@
 #!/bin/sh
-# module-licenses.sh FOLDER: copies the licenses and notices of the Go modules in the programs below cmd, as their
-# terms require for distributing the programs. Each module gets a folder named after its path. It fails if a module
-# has no license. (scripts/licenses.sh --texts does the same for the functions too, with another tool.)
+# module-licenses.sh FOLDER: copies the licenses and notices of all Go modules that are in the programs below cmd,
+# because their terms require that for distribution. Each module gets a folder with its path. The script fails if a
+# module has no license. (scripts/licenses.sh --texts uses another tool, and covers the functions too.)
 set -eu
 out=$1
 cd "$(dirname "$0")/.."

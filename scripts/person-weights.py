@@ -4,10 +4,10 @@
 Usage: pip download --no-deps mediapipe==0.10.14 && pip install numpy tflite==2.18.0
        scripts/person-weights.py mediapipe-0.10.14-*.whl
 
-The sources are the two networks of MediaPipe's selfie segmentation (Apache-2.0). A file lists the
-convolutions in the order of computation. Each has four little-endian uint16: kernel side, inputs
-(1 if depthwise), outputs, and the stride; then weights [output][row][column][input], or
-[row][column][output] if depthwise, and biases, as float16.
+The weights are from the two networks of MediaPipe's selfie segmentation (Apache-2.0). A file contains the network's
+convolutions in the order in which they are computed. Each begins with four little-endian uint16: the kernel's side, the
+number of inputs (1 if depthwise), the number of outputs, and the stride. Then follow the weights, as
+[output][row][column][input] or, if depthwise, [row][column][output], and the biases. Both are float16.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SOURCES = {
 CONVOLUTIONS = (
     tflite.BuiltinOperator.CONV_2D,
     tflite.BuiltinOperator.DEPTHWISE_CONV_2D,
-    tflite.BuiltinOperator.CUSTOM,  # transposed
+    tflite.BuiltinOperator.CUSTOM,  # the custom operator is a transposed convolution
 )
 DTYPES = {tflite.TensorType.FLOAT32: "<f4", tflite.TensorType.FLOAT16: "<f2"}
 
@@ -41,7 +41,7 @@ def constant(model, index):
 
 def weights(model):
     graph = model.Subgraphs(0)
-    halves = {}  # the output of each conversion from float16
+    halves = {}  # maps each conversion's output tensor to its float16 input
     out = bytearray()
     for number in range(graph.OperatorsLength()):
         operator = graph.Operators(number)

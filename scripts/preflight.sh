@@ -1,10 +1,10 @@
 #!/bin/sh
-# preflight.sh TARGET: checks before the build that this machine has everything that the Makefile's
-# target needs. If that needs no password (as root or with sudo), it prints the command for missing
-# packages and installs them. Otherwise, and for tools that need the user's consent (Go, Docker), it
-# fails and prints one command that installs everything missing.
+# preflight.sh TARGET: checks, before anything is built, that this machine has everything that the Makefile's target
+# needs. If packages are missing and no password is needed (as root or with sudo), it prints the command that installs
+# them and runs it. Otherwise, and for tools that need the user's consent (Go, Docker), it fails and prints one
+# command that installs everything that is missing.
 #
-# It needs a POSIX shell and the programs that every system has.
+# It needs only a POSIX shell and the programs that every system has.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -17,7 +17,7 @@ build | check-deploy | fuzz | scale) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
 run)
 	needs="go certificates ffmpeg"
-	# The signing library is part of a Python package.
+	# The signing library is extracted from a Python package.
 	! scripts/wants-c2pa.sh || needs="$needs pip"
 	;;
 soak | test-comfyui) needs="go certificates ffmpeg" ;;
@@ -30,17 +30,17 @@ bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 release | release-check) needs="git go certificates python npm" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
-# Packaging the functions needs a library from a Python package.
+# The functions' package contains a library that is extracted from a Python package.
 bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
 deploy)
-	# The workers' image is built, unless workers are off or an image is given.
+	# Docker builds the workers' image, unless workers are off or an image is given.
 	case ${CONTEXT:-} in
 	*worker=none* | *workerImage=*) needs="go certificates npm pip" ;;
 	*) needs="go certificates npm pip docker" ;;
 	esac
 	;;
 images | pin-images) needs="docker" ;;
-# The test itself installs and starts a Docker engine.
+# Docker is not needed here: the test itself installs and starts an engine if necessary.
 test-docker) needs="go certificates npm curl python ffmpeg" ;;
 local-aws) needs="go certificates npm curl python ffmpeg" ;;
 sam-api | sam-lambda | sam-invoke) needs="go certificates npm curl python docker" ;;
@@ -87,7 +87,7 @@ for candidate in apt-get dnf pacman apk brew; do
 		break
 	fi
 done
-# Find out how a command is run as root, and whether that needs no password.
+# Find out how to run a command as root, and whether that needs a password.
 as_root='' unasked='' may=yes
 if [ "$(id -u)" -ne 0 ]; then
 	may=no
@@ -102,12 +102,12 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 fi
 
-# number converts the first version in a line to a number: 1.26 becomes 1026.
+# number reads a line and prints its first version as a number: 1.26 becomes 1026.
 number() {
 	sed -n 's/^[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | awk 'NR == 1 { print $1 * 1000 + $2 }'
 }
 
-# installed_go GO prints the version of GO itself, without a toolchain that it would download.
+# installed_go GO prints the version of GO itself, not of a toolchain that it would download.
 installed_go() {
 	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
 }
@@ -126,8 +126,8 @@ has_heif() {
 	there heif-convert || there heif-dec
 }
 
-# able_ffmpeg reports whether heif-convert is installed, and ffmpeg has the features that small
-# builds lack. The service checks the others when it starts.
+# able_ffmpeg reports whether heif-convert is installed, and whether ffmpeg has the features that small builds lack.
+# The service itself checks for other features when it starts.
 able_ffmpeg() {
 	there ffmpeg && there ffprobe && has_heif || return 1
 	major=$(ffmpeg -version 2>/dev/null | sed -n '1s/^ffmpeg version n\{0,1\}\([0-9][0-9]*\)\..*/\1/p')
@@ -136,7 +136,7 @@ able_ffmpeg() {
 		ffmpeg -v error -filters 2>/dev/null | grep -q ' zscale '
 }
 
-# has_libvpx reports whether live video finds libvpx, which comes with most builds of FFmpeg.
+# has_libvpx reports whether libvpx, which live video needs, is installed. Most builds of FFmpeg bring it.
 has_libvpx() {
 	for file in /lib/*/libvpx.so.[0-9]* /usr/lib/*/libvpx.so.[0-9]* /usr/lib64/libvpx.so.[0-9]* /usr/lib/libvpx.so.[0-9]* \
 		/usr/local/lib/libvpx.so.[0-9]* /opt/homebrew/lib/libvpx.dylib /usr/local/lib/libvpx.dylib; do
@@ -145,7 +145,7 @@ has_libvpx() {
 	return 1
 }
 
-# certified reports whether certificates are where Go looks for them on Linux.
+# certified reports whether root certificates are in a place where Go looks for them on Linux.
 certified() {
 	for file in ${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
 		/etc/ssl/ca-bundle.pem /etc/pki/tls/cacert.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem \
@@ -160,9 +160,9 @@ has() {
 	case $1:$system in
 	certificates:Linux) certified ;;
 	gcc:Linux) there gcc && [ -e /usr/include/stdlib.h ] ;;
-	# Some tests mount a small disk to fill it: as root, or as root in a user namespace.
+	# Some tests mount a small disk in order to fill it. That needs root, or root in a user namespace.
 	namespaces:Linux) [ "$(id -u)" -eq 0 ] || unshare --map-root-user --mount true 2>/dev/null ;;
-	# A test traces the files that decoders open.
+	# One test traces which files decoders open.
 	strace:Linux) there strace ;;
 	certificates:* | namespaces:* | strace:*) ;;
 	go:*) able_go "$GO" ;;
@@ -178,7 +178,7 @@ has() {
 	esac
 }
 
-# title NEED prints the usual name of a need.
+# title NEED prints the requirement's usual name.
 title() {
 	case $1 in
 	go)
@@ -211,10 +211,10 @@ title() {
 	esac
 }
 
-# packages_of NEED prints the packages of this system that provide it, if any.
+# packages_of NEED prints this system's packages that satisfy the requirement, if there are any.
 packages_of() {
 	case $1:$distribution in
-	# Ubuntu's package is a snap.
+	# On Ubuntu this package only installs a snap.
 	chromium:ubuntu) return ;;
 	docker:*) ! there docker || return 0 ;;
 	esac
@@ -222,7 +222,7 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# uncovered NEED: prints the command for a need that packages do not cover.
+# uncovered NEED: prints the command that satisfies a requirement for which there is no package.
 uncovered() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;
@@ -232,7 +232,7 @@ uncovered() {
 			echo 'export PATH="$PATH:/usr/local/go/bin"'
 			return
 		fi
-		# Most distributions' packages are too old.
+		# Install Go from go.dev, because most distributions' packages are too old.
 		case $system:$(uname -m) in
 		Linux:x86_64) architecture=amd64 ;;
 		Linux:aarch64) architecture=arm64 ;;
@@ -257,7 +257,7 @@ uncovered() {
 	esac
 }
 
-# add PACKAGE adds it to the packages to install.
+# add PACKAGE: adds the package to the list of packages to install.
 add() {
 	case " $wanted " in
 	*" $1 "*) ;;
@@ -265,8 +265,8 @@ add() {
 	esac
 }
 
-# look finds missing needs: the titles, the packages, the other commands, needs without either, and
-# whether all of them may be installed without asking.
+# look checks all requirements. It collects the names of those not met, the packages and commands that would meet
+# them, and those that nothing here can meet. alone=yes means that everything may be installed without asking.
 look() {
 	missing='' wanted='' commands='' rest='' alone=yes
 	for need in $needs; do
@@ -293,8 +293,8 @@ look() {
 		;;
 	esac
 	case $commands in *"-m venv"*) has python || for package in $(packages_of python); do add "$package"; done ;; esac
-	# Fedora's own ffmpeg has no H.264 encoder, but RPM Fusion's has. Adding another package source
-	# is the user's decision.
+	# Fedora's own ffmpeg has no H.264 encoder. RPM Fusion's has one, but adding a package source is the user's
+	# decision.
 	fusion=
 	case $manager:" $wanted " in
 	dnf:*" ffmpeg "*)
@@ -309,7 +309,8 @@ look() {
 	esac
 }
 
-# installing ROOT prints the command that installs everything missing, with ROOT before the parts that need root.
+# installing ROOT prints the command that installs everything that is missing. ROOT is put before the parts that need
+# root.
 installing() {
 	install=
 	case $manager in
@@ -320,7 +321,7 @@ installing() {
 		;;
 	pacman)
 		install="$1pacman -S --noconfirm --needed"
-		# A fresh machine has no package lists.
+		# A fresh machine has no package lists yet, so get them.
 		[ -e /var/lib/pacman/sync/core.db ] || install="$1pacman -Sy --noconfirm --needed"
 		;;
 	apk) install="$1apk add" ;;

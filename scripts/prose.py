@@ -1,8 +1,8 @@
-"""Checks the English of comments and Markdown for phrases that are hard to read.
+"""Checks comments and Markdown for phrases that make English hard to read.
 
-    python3 scripts/prose.py [PATH…]    prints every hit in the paths, by default only in files above the limit
+python3 scripts/prose.py [PATH…]    prints every hit in the paths, or without paths only hits in files above the limit
 
-A file may have at most LIMIT hits per 1,000 words. A hit is a place to reread, not always a fault.
+A file may have at most LIMIT hits per 1,000 words. A hit is a phrase to reread, and not always a fault.
 """
 
 import re
@@ -28,7 +28,7 @@ COMMENTS = {"go": "//", "js": "//", "ts": "//", "mjs": "//", "py": "#", "sh": "#
 
 
 def sentences(path, kind):
-    """Yields the numbers and texts of the lines that are English."""
+    """Yields the number and the text of each line that is English."""
     mark, code, doc = COMMENTS.get(kind), False, False
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

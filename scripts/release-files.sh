@@ -1,7 +1,8 @@
 #!/bin/sh
-# release-files.sh FOLDER: makes the files of a release that are not programs: what archives contain next to the
-# program in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in FOLDER/sbom, client packages in
-# FOLDER/clients, and FOLDER/install.sh. RELEASES is the URL of the releases, below which install.sh finds them.
+# release-files.sh FOLDER: creates all files of a release except the programs. FOLDER/share has the files that
+# archives contain next to the program, FOLDER/SYSTEM_ARCHITECTURE the C2PA library, FOLDER/sbom the SBOMs,
+# FOLDER/clients the client packages; FOLDER/install.sh is the installer. RELEASES is the URL of the releases, which
+# install.sh uses.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
@@ -17,7 +18,7 @@ program=$folder/cutroom
 CGO_ENABLED=0 "$GO" build -o "$program" ./cmd/cutroom
 "$program" --man | gzip -9n >"$folder/share/man/cutroom.1.gz"
 for shell in bash zsh fish; do
-	# The completion script contains the program's path on this machine.
+	# The completion script contains the program's path on this machine. Replace it with the name.
 	"$program" completion "$shell" | sed "s|$program|cutroom|g" >"$folder/share/completions/cutroom.$shell"
 done
 rm "$program"

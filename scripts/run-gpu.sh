@@ -15,7 +15,7 @@ if [ ! -f "$models" ]; then
 	exit 1
 fi
 scripts/install-gpu.sh
-# Model results are signed.
+# Results of models are signed by default, so install the library.
 ! CUTROOM_ENGINE=gpu scripts/wants-c2pa.sh || scripts/install-c2pa.sh bin
 models=$(cd "$(dirname "$models")" && pwd)/$(basename "$models")
 
@@ -31,17 +31,17 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all of them: each stops on its signal, and this script waits for them.
+# Ctrl-C reaches all processes. Each stops on its own, and this script waits for them.
 trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
-# serve ADDRESS [GPU] runs an engine server, and restarts it if it has lost the GPU (75) or was
-# killed by a signal that people do not usually send, for example by the system when memory ran out.
+# serve ADDRESS [GPU] runs an engine server. It restarts a server that has lost its GPU (exit status 75) or was killed
+# by a signal that users do not normally send, for example by the system because memory ran out.
 serve() {
 	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
 	export CUTROOM_ENGINE_ADDR="$1" CUTROOM_ENGINE_MODELS="$models"
-	# A server that sees only its own GPU takes no memory on another.
+	# Let the server see only its own GPU, so that it takes no memory on the others.
 	[ -z "${2:-}" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="$2"
 	cd gpu
 	while :; do
@@ -58,13 +58,13 @@ serve() {
 }
 
 addresses=
-# start ADDRESS [GPU] starts an engine server.
+# start ADDRESS [GPU] starts an engine server in the background.
 start() {
 	serve "$@" &
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# A device that is set counts as one GPU; if none is found, the server reports it.
+# If CUTROOM_ENGINE_DEVICE is set, start one server. Without any GPU too: the server reports that it found none.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else
@@ -76,7 +76,7 @@ fi
 for address in $(echo "$addresses" | tr , ' '); do
 	until curl -sf -o "$folder/health" "$address/healthz"; do
 		for server in $servers; do
-			kill -0 "$server" 2>/dev/null || exit 1 # it has reported why
+			kill -0 "$server" 2>/dev/null || exit 1 # the server has reported the reason
 		done
 		sleep 0.2
 	done

@@ -1,11 +1,11 @@
 #!/bin/sh
-# run-llm.sh GGUF: serves the model in the file on this machine's processor with llama.cpp's own server, and `cutroom
-# dev` with it: the gateway serves the model under the name "local". Both end together.
+# run-llm.sh GGUF: serves the model in a GGUF file on this machine's processor with llama.cpp's own server, and starts
+# `cutroom dev`, whose gateway serves the model under the name "local". Stopping one stops both.
 #
-# LLM_CONTEXT is the maximum of prompt and completion together, in tokens (4096). LLM_CALLS is the number of
-# concurrent requests, each with its own memory (2); further requests wait. LLM_THREADS is the number of threads of
-# the model (one for each processor). LLM_PORT is the port of the model server (8082), which listens only on
-# localhost. LLM_KEY is its key, random by default.
+# LLM_CONTEXT is the maximum number of tokens of a prompt and its completion together (4096). LLM_CALLS is the number
+# of concurrent requests, each with its own memory (2); further requests wait. LLM_THREADS is the model's number of
+# threads (one per processor). LLM_PORT is the port of the model server (8082), which listens only on localhost.
+# LLM_KEY is the server's key; the default is random.
 set -eu
 cd "$(dirname "$0")/.."
 gguf=${1:-}
@@ -30,7 +30,7 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all of them: each stops on its signal, and this script waits for them.
+# Ctrl-C reaches all processes. Each stops on its own, and this script waits for them.
 trap : INT
 trap 'exit 143' TERM
 
@@ -42,7 +42,7 @@ if ! routes=$($python scripts/llm-server.py routes "$gguf" 2>"$folder/server.log
 fi
 $python scripts/llm-server.py serve "$gguf" "$context" "$calls" "$port" >"$folder/server.log" 2>&1 &
 server=$!
-# The key proves that it is our server, not another on the port.
+# Only our server accepts the key, so this is not another program on the port.
 until printf 'header = "Authorization: Bearer %s"\n' "$LLM_KEY" |
 	curl -sf -K - -o "$folder/props" "http://127.0.0.1:$port/props"; do
 	if ! kill -0 "$server" 2>/dev/null; then
@@ -74,5 +74,5 @@ ROW
 ROW
 } >"$folder/row"
 sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
-scripts/bring-c2pa.sh || true # the server reports a missing library
+scripts/bring-c2pa.sh || true # without the library, the server says what is missing
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev

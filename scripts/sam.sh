@@ -1,18 +1,16 @@
 #!/bin/sh
-# sam.sh api                     serves the functions in Docker, by SAM, until Ctrl-C
-# sam.sh lambda                  serves Lambda's call Invoke in their place, to the AWS
-#                                command line and SDKs
-# sam.sh invoke FUNCTION EVENT   invokes a function with the event of a file, and prints
-#                                its answer
+# sam.sh api                     uses SAM to serve both APIs with the functions in Docker, until Ctrl-C
+# sam.sh lambda                  serves Lambda's Invoke call for the same functions, for the AWS CLI and SDKs
+# sam.sh invoke FUNCTION EVENT   invokes a function with the event in a file, and prints its response
 #
-# They use the local AWS that make local-aws has started. SAM_PORT is the port, only on this machine
-# (3000 and 3001). KEY replaces the events' own keys. Its default is the key of make local-aws, and
-# "events" keeps the events' keys. Other settings are in scripts/local.sh.
+# All of them need the local AWS that `make local-aws` starts. SAM_PORT is the port on localhost (3000 for api, 3001
+# for lambda). KEY replaces the keys in events: the default is the key of `make local-aws`, and KEY=events keeps the
+# events' own keys. scripts/local.sh has further settings.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
 
-# prepared checks SAM's requirements and builds missing parts.
+# prepared checks what SAM needs, and builds missing parts.
 prepared() {
 	if [ ! -s "$of/key" ] || ! curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$(cat "$home/port")/_ministack/ready"; then
 		echo "No local AWS is running for stage $stage. Start it with: make local-aws STAGE=$stage" >&2
@@ -36,14 +34,14 @@ prepared() {
 	scripts/base-images.sh "public.ecr.aws/lambda/provided:al2023-$architecture"
 }
 
-# sam ARGUMENTS…: SAM, which replaces this shell. Containers find the local AWS by the host name of
-# this machine in Docker Desktop, which engines on Linux get by an option.
+# sam ARGUMENTS…: replaces this shell with SAM. Containers reach the local AWS at host.docker.internal: Docker Desktop
+# has that name, and on Linux the option adds it.
 sam() {
 	exec .tools/template/bin/sam local "$@" --template "cdk.out/sam/$stage/stack/$template" \
 		--add-host host.docker.internal:host-gateway --skip-pull-image
 }
 
-# serve COMMAND PORT: each function has one container, from its first call until the end.
+# serve COMMAND PORT: starts SAM. Each function gets one container at its first call, which runs until the end.
 serve() {
 	prepared
 	sam "$1" --host 127.0.0.1 --port "${SAM_PORT:-$2}" --warm-containers LAZY

@@ -14,43 +14,43 @@ Mask = NDArray[np.bool_]
 # In VACE's training, areas to repaint had this gray.
 GREY = 128
 
-# BT.601 luma, which its training pictures used.
+# The weights of red, green and blue in BT.601 luma, which VACE's training pictures used.
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
-# Lines are where the picture is darker than its surroundings: the difference of two blurs,
-# given by their deviations in pixels if the shorter side is 480.
+# A line is where the picture is darker than its surroundings. It is found as the difference of two blurs. These are
+# their standard deviations, in pixels, if the shorter side has 480.
 _NEAR, _FAR = 0.8, 3.2
-# Differences of luma, 0 to 255, at which a line begins to show and at which it is black.
+# The difference of luma (0 to 255) at which a line begins to show, and the difference at which it is black.
 _FAINT, _FULL = 1.5, 10.0
 
-# Repainted areas consist of such blocks, in pixels: latents have one value for 8 or 16.
+# Repainted areas consist of blocks of this many pixels per side, because a latent covers 8 or 16 pixels.
 _BLOCK = 16
 
 
 def lines(frame: Frame) -> Frame:
-    """Returns the picture as black lines on white, which VACE calls scribble."""
+    """Returns a drawing of the picture, with black lines on white. VACE calls it a scribble."""
     luma = frame.astype(np.float32) @ _LUMA
     scale = max(min(luma.shape) / 480, 0.5)
     near = _blurred(luma, _NEAR * scale)
-    # The magnitude shows edges from dark to light as well as dark strokes.
+    # The absolute value shows edges from dark to light as well as dark strokes.
     difference = np.abs(near - _blurred(luma, _FAR * scale))
     ink = np.clip((difference - _FAINT) / (_FULL - _FAINT), 0, 1)
     return _picture(255 * (1 - ink))
 
 
 def grey(frame: Frame) -> Frame:
-    """Returns the picture without its colors."""
+    """Returns the picture in gray."""
     return _picture(frame.astype(np.float32) @ _LUMA)
 
 
 def near_is_light(depth: NDArray[np.float32]) -> Frame:
-    """Returns inverse depths in any range as a picture with the nearest point in white."""
+    """Returns a picture of inverse depths, whatever their range. The nearest point is white."""
     low, high = float(depth.min()), float(depth.max())
     return _picture((depth - low) * (255 / max(high - low, 1e-6)))
 
 
 def box(edges: tuple[float, float, float, float], width: int, height: int) -> Mask:
-    """Returns the area between left, top, right and bottom, which are fractions of the sides."""
+    """Returns the mask of a box. Its left, top, right and bottom edges are fractions of the picture's sides."""
     where = np.zeros((height, width), dtype=np.bool_)
     left, top, right, bottom = edges
     where[round(top * height) : round(bottom * height), round(left * width) : round(right * width)] = True
@@ -58,8 +58,8 @@ def box(edges: tuple[float, float, float, float], width: int, height: int) -> Ma
 
 
 def in_blocks(where: Mask) -> Mask:
-    """Returns the area grown to whole blocks and by one more on each side, so that no edge of the
-    replaced object shows. An empty area stays empty."""
+    """Returns the area extended to whole blocks plus one block on each side, so that no edge of the replaced object
+    shows. An empty area stays empty."""
     height, width = where.shape
     rows, columns = -(-height // _BLOCK), -(-width // _BLOCK)
     padded = np.zeros((rows * _BLOCK, columns * _BLOCK), dtype=np.bool_)
@@ -73,12 +73,12 @@ def in_blocks(where: Mask) -> Mask:
 
 
 def conditioned(frame: Frame, where: Mask, control: Frame | None) -> Frame:
-    """Returns the picture with the control, or gray, in the area to repaint."""
+    """Returns the picture with the area to repaint replaced by the control, or by gray without a control."""
     return np.where(where[..., None], np.uint8(GREY) if control is None else control, frame)
 
 
 def _blurred(luma: NDArray[np.float32], deviation: float) -> NDArray[np.float32]:
-    """Returns the picture blurred with a Gaussian, its edges extended."""
+    """Returns the picture with a Gaussian blur. Pixels at the edges are repeated outward."""
     reach = max(1, round(3 * deviation))
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2).astype(np.float32)
     weights /= weights.sum()
@@ -98,5 +98,5 @@ def _picture(luma: NDArray[np.float32]) -> Frame:
 
 
 def to_image(where: Mask) -> Image.Image:
-    """Returns the area as a white picture on black."""
+    """Returns the area as an image: white on black."""
     return Image.fromarray(np.where(where, 255, 0).astype(np.uint8))

@@ -1,4 +1,4 @@
-"""Diffusers pipelines. All code that computes on the device is in this module."""
+"""Runs diffusers pipelines. All code that computes on the device is in this module."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# Out-of-memory messages from outside PyTorch's allocator, which have no exception class:
-# loading a kernel, and starting cuBLAS.
+# Errors outside PyTorch's memory allocator have no exception class of their own. These texts show that loading a
+# kernel or starting cuBLAS ran out of memory.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class DeviceUnusable(Exception):
-    """The device cannot be used. The message is one line with the reason."""
+    """The device cannot be used. The message is a single line with the reason."""
 
 
 class DiffusersPipeline:
-    """A pipeline with its weights in memory, which runs as the row of the model map specifies."""
+    """A pipeline whose weights are in memory. The row of the model map determines how it runs."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class DiffusersPipeline:
         def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
             if anchor is not None:
                 tensors["latents"] = anchor.hold(pipe, tensors["latents"])
-            # The scheduler and the extent of the change determine the number of steps.
+            # The scheduler knows the number of steps, which also depends on how much of the input is changed.
             total = getattr(pipe, "num_timesteps", None) or self._row.steps
             on_step(min((step + 1) / total, 1.0))
             return tensors
@@ -77,14 +77,15 @@ class DiffusersPipeline:
                 shot = self._conditions.of(shot, check)
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
-            # Draw the noise on the CPU, so that a seed means the same on every device.
+            # Draw the noise on the CPU, so that a seed has the same effect on every device.
             "generator": torch.Generator("cpu").manual_seed(shot.seed),
             "callback_on_step_end": stepped,
             "output_type": "pt",
             **self._guided(),
             **self._row.call,
         }
-        # Not inference_mode: tensors that offload moves to the device in it could not be changed outside of it.
+        # no_grad, not inference_mode: offload may move tensors to the device here, and tensors created in inference
+        # mode could not be changed later.
         with (
             translated(),
             torch.no_grad(),
@@ -100,15 +101,15 @@ class DiffusersPipeline:
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
                 output = self._pipe(**arguments)
             except BaseException:
-                # Offload moves parts to the device in turn; the last part would stay there during
-                # the next run. If offload is off, this does nothing.
+                # While offload is on, only one part at a time is on the device. After an error, the last part would
+                # stay there during the next run, so remove it. Without offload, this does nothing.
                 self._pipe.maybe_free_model_hooks()
                 raise
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
     def _models(self) -> list[Any]:
-        """Returns the models that the pipeline calls, including borrowed ones."""
+        """Returns the models that the pipeline calls, including the shared text encoders."""
         return [*self._pipe.components.values(), *(self._prompts.encoders.values() if self._prompts else ())]
 
     def _chosen(self, shot: Shot) -> AbstractContextManager[None]:
@@ -120,14 +121,14 @@ class DiffusersPipeline:
         return nullcontext()
 
     def _cached(self) -> AbstractContextManager[None]:
-        """Names the pass for the step cache, if the pipeline does not."""
+        """Tells the step cache which pass runs, for pipelines that do not do so themselves."""
         if self._row.cache is None or self._style.caches != "unguided":
             return nullcontext()
         context: AbstractContextManager[None] = self._pipe.transformer.cache_context("cond")
         return context
 
     def _guided(self) -> dict[str, Any]:
-        """Returns the guidance arguments that the row sets."""
+        """Returns the row's guidance settings as arguments of the pipeline."""
         arguments: dict[str, Any] = {}
         if self._row.guidance is not None:
             arguments[self._style.guidance] = self._row.guidance
@@ -143,11 +144,12 @@ class DiffusersPipeline:
 
 @contextmanager
 def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
-    """Makes a scheduler that adds noise use the seed, because pipelines pass it no generator."""
+    """Makes a scheduler that adds noise depend on the seed. Pipelines do not pass it a generator."""
     if "generator" not in inspect.signature(scheduler.step).parameters:
         yield
         return
-    # Use a different generator than the pipeline, because the noise would repeat its first latents.
+    # Use another seed than for the pipeline. Otherwise the scheduler's noise would repeat the pipeline's first
+    # latents.
     scheduler.step = partial(scheduler.step, generator=torch.Generator("cpu").manual_seed((seed + 1) % 2**32))
     try:
         yield
@@ -157,9 +159,8 @@ def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
 
 @contextmanager
 def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
-    """Calls check before each call of a pipeline's models: transformers are called once
-    or twice in a step, and a VAE once for every few frames, so that a run can be ended there and
-    shows progress."""
+    """Calls check before each call of one of the pipeline's models, so that a run can be ended there and shows that
+    it is alive. Transformers are called once or twice in a step, a VAE once every few frames."""
     models = models + [getattr(model, part, None) for model in models for part in _PARTS]
     found = {id(model): model for model in models if isinstance(model, torch.nn.Module)}
     handles = [model.register_forward_pre_hook(lambda *_: check()) for model in found.values()]
@@ -170,7 +171,7 @@ def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
             handle.remove()
 
 
-# The parts of VAEs that are called directly.
+# Pipelines call these parts of a VAE directly.
 _PARTS = ("encoder", "decoder")
 
 
@@ -193,8 +194,8 @@ def device_memory(device: str) -> int | None:
 
 
 def memory_in_use(device: str) -> dict[str, int]:
-    """Returns bytes of the device's memory by kind: total, reserved, used by tensors, and
-    the most that tensors used. It is empty for the CPU."""
+    """Returns the device's memory in bytes by kind: total, reserved, used by tensors, and the peak used by tensors.
+    The result is empty for the CPU."""
     if not device.startswith("cuda"):
         return {}
     return {
@@ -206,7 +207,7 @@ def memory_in_use(device: str) -> dict[str, int]:
 
 
 class DeviceMeter:
-    """See residents.Meter."""
+    """Implements residents.Meter."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -222,8 +223,8 @@ class DeviceMeter:
 
 
 def check_device(device: str) -> None:
-    """Raises DeviceUnusable unless the device can compute, so that a missing or old driver, or a
-    broken card, is reported at startup."""
+    """Raises DeviceUnusable if the device cannot compute, so that a missing or old driver, or a broken card, is
+    reported at startup."""
     try:
         torch.ones(1, device=device).sum().item()
     except (RuntimeError, AssertionError) as error:
@@ -232,13 +233,13 @@ def check_device(device: str) -> None:
 
 
 def _to_frame(picture: Any) -> Frame:
-    # Rounded on the device, which quarters the bytes to transfer.
+    # Round on the device: bytes take a quarter of the time of floats to transfer.
     rounded = (torch.nan_to_num(picture.float()).clamp(0, 1) * 255 + 0.5).to(torch.uint8)
     return np.ascontiguousarray(rounded.permute(1, 2, 0).cpu().numpy())
 
 
 class translated:
-    """Converts the library's device errors to this package's."""
+    """Converts PyTorch's device errors to the errors of this package."""
 
     def __enter__(self) -> None:
         return None
@@ -255,8 +256,8 @@ class translated:
 def _answers() -> bool:
     """Reports whether the device still works.
 
-    An error from cuBLAS, cuDNN or Triton alone does not show this. After an error from which the
-    device cannot recover, every call fails."""
+    An error of cuBLAS, cuDNN or Triton may leave the device usable. After an error that does not, every call fails.
+    """
     if not torch.cuda.is_initialized():
         return True
     try:

@@ -1,4 +1,4 @@
-"""One run with a loaded pipeline, from its inputs to its output."""
+"""Performs one run with a loaded pipeline, from its inputs to its output."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .styles import STYLES, Shot
 from .windows import edit_in_windows
 from .write import VideoWriter, write_image
 
-# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if no caller is waiting.
+# Reports a run's progress (0 to 1) and its stage. Raises RunCancelled if no caller is waiting for the run.
 Report = Callable[[float, str], None]
 
-# Records that a run continues. It raises RunCancelled if no caller is waiting.
+# Records that a run is alive. Raises RunCancelled if no caller is waiting for the run.
 Check = Callable[[], None]
 
 
 class Edit:
     """One run of a pipeline.
 
-    With overlap, the next window is decoded and the previous one is encoded while a window is
-    denoised. This keeps one more window of each kind in memory. The output is the same, byte for
-    byte."""
+    With overlap, decoding the next window, denoising the current one and encoding the previous one run at the same
+    time. This keeps one more window of decoded and of encoded frames in memory. The output does not change by a byte.
+    """
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Edit:
         overlap: bool = True,
         show: Callable[[bytes], None] | None = None,
     ) -> None:
-        """show receives previews, in a separate thread, if the request asks for them."""
+        """If the request asks for previews, show receives them in a separate thread."""
         self._request = request
         self._row = row
         self._pipeline = pipeline
@@ -79,7 +79,7 @@ class Edit:
                 self._video(self._edited(self._decoded(self._data(), ended)), self._data())
 
     def _data(self) -> Input:
-        assert self._request.data is not None  # required by the protocol
+        assert self._request.data is not None  # the protocol requires data here
         return self._request.data
 
     def _image(self, data: Input) -> None:
@@ -94,7 +94,7 @@ class Edit:
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
     def _video(self, frames: Iterator[Frame], sound_of: Input | None) -> None:
-        """Converts frames from the working rate to the result's rate and writes them."""
+        """Converts frames from the model's frame rate to the result's, and writes them."""
         request = self._request
         with ExitStack() as ended:
             sound = None
@@ -123,11 +123,11 @@ class Edit:
         return self._row.fps or self._request.fps
 
     def _working_count(self) -> int:
-        """Returns the number of frames that the pipeline makes for the result."""
+        """Returns the number of frames that the pipeline must make for the result."""
         return working_count(self._request.frame_count, self._request.fps, self._row.fps)
 
     def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
-        """Yields the input's frames in the pipeline's format until ended is set."""
+        """Yields the input's frames at the model's size and frame rate. Leaving `ended` stops the decoding."""
         frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, self._working_count()))
         return ended.enter_context(ReadAhead(frames, self._row.window.frames)) if self._overlap else frames
 

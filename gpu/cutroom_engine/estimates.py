@@ -1,5 +1,4 @@
-"""Run time estimates, computed from the sizes of the model and the request, and corrected by
-earlier runs."""
+"""Estimates how long a run takes, from the sizes of the model and the request. Earlier runs correct the estimates."""
 
 from __future__ import annotations
 
@@ -14,30 +13,32 @@ from .protocol import RunRequest
 from .shapes import SHAPES
 from .styles import STYLES
 
-# A VAE's operations for each pixel that it encodes or decodes, and the fraction of the
-# transformers' speed that it reaches. Both are rough; the first runs correct them.
+# The number of operations that a VAE needs for each pixel it encodes or decodes, and its speed as a fraction of the
+# transformer's. Both are rough until the first runs have corrected the estimate.
 _VAE_OPERATIONS = 8e6
 _VAE_SPEED = 0.1
 
-# Estimates may be wrong by these factors, computed or observed; longer requests are rejected.
+# Estimates may be too long by these factors: the first if computed, the second if corrected by earlier runs. A
+# request is rejected only if its estimate exceeds the time limit by more than the factor.
 _COMPUTED, _SEEN = 1.5, 1.1
 
-# The weight of the last run in the correction.
+# The weight of the latest run in the correction.
 _LAST = 0.3
 
 
 class Estimates:
-    """A server's estimates. It is safe for concurrent use."""
+    """The estimates of one server. Several threads may use it."""
 
     def __init__(self, rows: Mapping[str, PipelineRow], card: CardRow | None) -> None:
         self._rows = rows
         self._card = card
         self._lock = threading.Lock()
-        # Observed seconds per computed second, by pipeline.
+        # The ratio of measured to computed seconds, by pipeline.
         self._seen: dict[str, float] = {}
 
     def seconds(self, name: str, request: RunRequest) -> float | None:
-        """Returns the loaded pipeline's expected time, or None if unknown."""
+        """Returns how many seconds the request is expected to take if the pipeline is loaded, or None if that is
+        unknown."""
         computed = self._computed(self._rows[name], request)
         with self._lock:
             seen = self._seen.get(name)
@@ -46,7 +47,7 @@ class Estimates:
         return computed * (1.0 if seen is None else seen)
 
     def ended(self, name: str, request: RunRequest, seconds: float) -> None:
-        """Records the time of a run, without loading."""
+        """Records how long a run took, without the loading of its pipeline."""
         computed = self._computed(self._rows[name], request)
         if computed is None or seconds <= 0:
             return
@@ -55,18 +56,18 @@ class Estimates:
             self._seen[name] = before + _LAST * (seconds / computed - before)
 
     def too_long(self, name: str, request: RunRequest) -> bool:
-        """Reports whether the run is expected to exceed its remaining time."""
+        """Reports whether the run would probably not finish within its remaining time."""
         if request.remaining <= 0 or (seconds := self.seconds(name, request)) is None:
             return False
         return seconds > request.remaining * self.slack(name)
 
     def slack(self, name: str) -> float:
-        """Returns the factor by which a run may be expected to exceed its remaining time."""
+        """Returns the factor by which an estimate may exceed a run's remaining time."""
         with self._lock:
             return _SEEN if name in self._seen else _COMPUTED
 
     def longest(self, name: str, request: RunRequest) -> int:
-        """Returns the longest clip in whole seconds that fits into the time, or 0."""
+        """Returns the length of the longest clip that could be edited in the remaining time, in whole seconds, or 0."""
         least, most = 0, max(math.floor(request.duration), 0)
         while least < most:
             middle = (least + most + 1) // 2
@@ -82,8 +83,8 @@ class Estimates:
         return self._card.teraflops * 1e12
 
     def _computed(self, row: PipelineRow, request: RunRequest) -> float | None:
-        """Returns the seconds for operations at the card's speed. An unknown size or speed is
-        replaced by an assumed one, whose proportions are right."""
+        """Returns the computed seconds. For an unknown model size or card speed it assumes typical values; the ratio
+        between two requests is still right."""
         speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
         work = work_of(row, request)
         return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
@@ -91,14 +92,14 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Work:
-    """A run's work, in floating-point operations."""
+    """The work of a run, in floating-point operations."""
 
     denoising: float
     in_vae: float
 
 
 def work_of(row: PipelineRow, request: RunRequest) -> Work:
-    """Returns a run's work; a row without a shape gets an assumed model size."""
+    """Returns the work of a run. If the row has no shape, a typical model size is assumed."""
     shape = SHAPES[row.shape or "wan2.1-14b"]
     width, height = working_size(request.width, request.height, row.multiple, row.pixels)
     lengths, passes_of_vae = [1], 2
@@ -110,9 +111,9 @@ def work_of(row: PipelineRow, request: RunRequest) -> Work:
             lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
         else:
             lengths = [window.valid(length) for _, length in window.plan(total)]
-            # VACE encodes the kept and the repainted areas, Animate pose and clip.
+            # VACE encodes the kept area and the repainted area. Animate encodes the poses and the clip.
             passes_of_vae = 3 if style.references else 2
-    # The edited picture and each reference add to the new picture.
+    # The new picture, the edited picture and a reference each add their tokens.
     pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
     steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
     passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import threading
 
-# Held while models are made from files. The libraries change PyTorch for the whole process during that time, so a
-# model that another thread makes at that moment may lack its weights. Editing does not need the lock.
+# Hold this lock while you load a model. The libraries change global settings of PyTorch during that time, so a model
+# that another thread creates at the same time may lack its weights. Editing does not need the lock.
 LOADING = threading.RLock()

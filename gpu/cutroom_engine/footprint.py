@@ -1,5 +1,5 @@
-"""The device memory of a pipeline, computed: the parameters of the published configurations times
-their bytes, plus a run's working memory."""
+"""Computes how much device memory a pipeline needs: for weights, the number of parameters in the published
+configuration times the bytes per parameter, plus the working memory of a run."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from .shapes import SHAPES
 
 _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
-# The catalog's largest picture, at which a row without a limit works.
+# The number of pixels in the catalog's largest picture. A row without a limit works at that size.
 _PIXELS = 1280 * 720
 
-# Vectors in memory per token, in widths of the transformer: the residual, queries, keys and
-# values, the attention output, and a block's inner layer, which is four times as wide.
+# How many vectors as wide as the transformer are in memory for each token: the residual, the queries, keys and
+# values, the attention's output, and the inner layer of a block, which is four times as wide.
 _VECTORS = 12
-# A step cache's additional vectors for each pass of a step: the output of the first block, its
-# change, and the change of all others.
+# How many more vectors a step cache keeps for each pass of a step: the first block's output, the change in it, and
+# the change made by all other blocks.
 _CACHED = 3
 
-# A VAE's memory for each pixel in the four frames that it processes: tensors with 96 channels.
+# A VAE processes four frames at a time, in this many tensors with 96 channels per pixel.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
 
-# Models that analyze the clip, with 27 to 90 million parameters, and their working memory.
+# The memory for the models that analyze the clip (27 to 90 million parameters), including their working memory.
 _BESIDE = 256 * 2**20
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """A pipeline's memory, in bytes."""
+    """How much memory a pipeline needs, in bytes."""
 
-    # Memory of the parts that stay loaded, by identity: pipelines share equal parts.
+    # The size of each part that stays loaded, by its key. Pipelines share parts with equal keys.
     parts: dict[Hashable, int]
-    # A run's working memory. Only one run is active at a time.
+    # The working memory of a run. Only one run is active at a time.
     working: int
 
     @property
     def alone(self) -> int:
-        """The memory with no other pipeline loaded."""
+        """The memory needed if no other pipeline is loaded."""
         return sum(self.parts.values()) + self.working
 
 
 def footprint(name: str, row: PipelineRow) -> Footprint | None:
-    """Returns the memory of the row's pipeline: the row's figure, or a figure computed from its
-    shape. Returns None if neither is known, or if parts of it are not always in memory."""
+    """Returns how much memory the row's pipeline needs: the row's own figure, or one computed from its shape. Returns
+    None if neither is known, or if some parts are not always on the device."""
     if row.server is not None:
         return Footprint({}, 0)
     if row.memory is not None:
@@ -71,7 +71,7 @@ def footprint(name: str, row: PipelineRow) -> Footprint | None:
 
 
 def together(footprints: Iterable[Footprint]) -> int:
-    """Returns the memory of several loaded pipelines in bytes."""
+    """Returns how much memory several loaded pipelines need together, in bytes."""
     parts: dict[Hashable, int] = {}
     working = 0
     for one in footprints:
@@ -80,7 +80,7 @@ def together(footprints: Iterable[Footprint]) -> int:
     return sum(parts.values()) + working
 
 
-# Bits per weight in GGUF formats, including the weight's part of its block's scale.
+# The number of bits per weight in GGUF formats, including each weight's share of its block's scale.
 _GGUF_BITS = {
     "Q2_K": 2.63,
     "Q3_K": 3.44,
@@ -96,8 +96,8 @@ _GGUF_BITS = {
 
 
 def _stored(row: PipelineRow) -> float:
-    """Returns the bytes of one of the transformer's weights. A GGUF file's name shows its format;
-    unknown formats count as the largest."""
+    """Returns the number of bytes per weight of the transformer. A GGUF file's name contains its format; unknown
+    formats count as 16 bits."""
     if row.storage is not None or row.quantize is not None:
         return 1
     if row.gguf is None:
@@ -112,7 +112,7 @@ def _bytes(row: PipelineRow, part: str) -> int:
 
 def _denoising(row: PipelineRow) -> int:
     shape = SHAPES[row.shape or ""]
-    # The edited picture adds to the new picture, and so does a reference.
+    # The new picture, the edited picture and a reference each add their tokens.
     frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
     passes = 1 if row.guidance is not None and row.guidance <= 1 else 2

@@ -1,5 +1,4 @@
-"""Live sessions: models that stay in memory edit each session's newest frame. Sessions take turns
-on the device."""
+"""Live sessions: models that stay in memory edit each session's newest frame. Sessions take turns on the device."""
 
 from __future__ import annotations
 
@@ -18,17 +17,16 @@ from .runs import Supply
 
 _logger = logging.getLogger(__name__)
 
-# The time without a sign of life, in seconds, after which a frame or the preparation of a prompt
-# counts as hung. Signs are the calls of its models.
+# After this many seconds without a call of a model, the current frame or prompt counts as hung.
 HUNG_AFTER = 60.0
 
-# How long the shutdown waits for the current frame, in seconds.
+# How long a shutdown waits for the current frame, in seconds.
 _LAST = 3.0
 
-# The interval of checks for missing weights, in seconds.
+# How often to check for missing weights, in seconds.
 _LOOK = 0.5
 
-# The longest name that a session reports, in characters.
+# The maximum length of the engine name that a session reports, in characters.
 _MAX_NAME = 64
 
 _FULL = RunError("engine_error", "The engine has no capacity for another live session.", retryable=True)
@@ -39,55 +37,56 @@ _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engin
 _REPLACED = RunError("engine_error", "A later change has replaced this one.", retryable=True)
 _NO_IMAGES = invalid_input("The engine does not support an image for this model.")
 
-# Called whenever a model is about to compute. It raises RunCancelled to end the call.
+# Called whenever a model is about to compute. Raises RunCancelled to stop the model.
 Check = Callable[[], None]
 
-# Sends messages to a client: a text, or the newest frame. It may be called on any thread.
+# Sends a message (a text, or the newest frame) to a client. Any thread may call it.
 Notify = Callable[[Mapping[str, Any] | wire.Picture], None]
 
 
 class LiveModel(Protocol):
-    """A loaded model. edit is called on one thread, encode and see on another."""
+    """A loaded model. One thread calls edit; another calls encode and see."""
 
     takes_images: bool
 
     def warm(self, check: Check) -> None:
-        """Makes a test edit, so that a session's first frame is as fast as others."""
+        """Makes a test edit, so that a session's first frame is not slower than later ones."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
-        """Returns the encoded prompt and a notice about the prompt."""
+        """Returns the encoded prompt, and a notice to the user about the prompt."""
 
     def see(self, image: wire.Image) -> Any:
-        """Returns the prepared reference image."""
+        """Returns the reference image in the form that edit expects."""
 
     def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
-        """Returns the edited frame, with the original's number and range."""
+        """Returns the edited frame, with the original's number and color range."""
 
 
 class Session:
-    """A session. All fields belong to Live."""
+    """A session. Only Live changes its fields."""
 
     def __init__(self, model: str, pipeline: str, seed: int, notify: Notify) -> None:
         self.model, self.pipeline, self.seed, self.notify = model, pipeline, seed, notify
-        # The prepared conditions of edits: the empty prompt at first, and no image.
+        # The encoded prompt and the prepared image for the next edits. At first, the prompt is empty and there is no
+        # image.
         self.prompt: Any = None
         self.image: Any = None
-        # The newest waiting frame, and the newest waiting change of each kind.
+        # The newest frame that waits, and the newest change of each kind that waits.
         self.picture: wire.Picture | None = None
         self.changes: dict[type, wire.Image | dict[str, Any]] = {}
-        # The time of its last turn.
+        # The time of the session's last turn.
         self.turn = 0.0
         self.ended = False
 
     def check(self) -> None:
-        """Raises RunCancelled once the session has ended."""
+        """Raises RunCancelled if the session has ended."""
         if self.ended:
             raise RunCancelled
 
 
 class Live:
-    """Edits for sessions. A thread loads the models, warms them up and then edits frames. Another
-    thread prepares prompts and images, so that no frame waits for them."""
+    """Edits frames for sessions. One thread loads the models, warms them up and then edits frames. Another thread
+    prepares prompts and images, so that frames do not wait for them."""
 
     def __init__(
         self,
@@ -96,18 +95,18 @@ class Live:
         weights: Supply,
         edited: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
-        """edited receives each frame's model, outcome and seconds."""
+        """For each frame, edited is called with the model, the outcome and the seconds."""
         self._rows, self._load, self._weights, self._edited = rows, load, weights, edited
-        # Held for all fields below and fields of sessions, and notified of new work.
+        # This lock protects all fields below and the sessions' fields. Waiting threads are notified of new work.
         self._changed = threading.Condition()
         self._models: dict[str, LiveModel] = {}
-        # Each model's prepared empty prompt, and the pipelines that could not be loaded.
+        # The encoded empty prompt of each model, and the pipelines that could not be loaded.
         self._empty: dict[str, Any] = {}
         self._failed: set[str] = set()
         self._sessions: list[Session] = []
         self._ending = False
         self._broken = False
-        # The time of each working thread's last sign of life.
+        # When each working thread last showed that it is alive.
         self._quiet: dict[str, float] = {}
         self._threads = [
             threading.Thread(target=self._work, name="live", daemon=True),
@@ -127,7 +126,7 @@ class Live:
             session.notify(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains and waits a limited time for the threads."""
+        """Drains, then waits for the threads for a limited time."""
         self.drain()
         with self._changed:
             for session in self._sessions:
@@ -139,7 +138,7 @@ class Live:
 
     @property
     def lost(self) -> bool:
-        """Reports whether only another process can edit."""
+        """Reports whether the device is lost or hangs, so that only a new process can edit."""
         now = time.monotonic()
         return self._broken or any(now - since > HUNG_AFTER for since in list(self._quiet.values()))
 
@@ -149,7 +148,7 @@ class Live:
             return len(self._sessions)
 
     def catalogue(self) -> dict[str, Any]:
-        """Returns the loaded live models."""
+        """Returns the live models that are loaded."""
         with self._changed:
             models = {
                 model: {"ready": pipeline in self._models}
@@ -164,7 +163,7 @@ class Live:
             }
 
     def open(self, model: str, seed: int, notify: Notify) -> Session:
-        """Starts a session. Raises RunError if that is impossible."""
+        """Starts a session. Raises RunError if the session cannot start."""
         pipeline = self._rows.models.get(model)
         with self._changed:
             if pipeline is None or pipeline in self._failed:
@@ -182,7 +181,7 @@ class Live:
         return session
 
     def close(self, session: Session) -> None:
-        """Ends a session, even during an edit."""
+        """Ends a session. A running edit is stopped."""
         with self._changed:
             session.ended = True
             session.picture = None
@@ -191,8 +190,8 @@ class Live:
                 self._sessions.remove(session)
 
     def take(self, session: Session, message: wire.Message) -> None:
-        """Takes a message from a session's client. It replaces a waiting message of the same kind.
-        Raises WireError."""
+        """Accepts a message from a session's client. The message replaces a waiting message of the same kind. Raises
+        WireError."""
         if isinstance(message, dict) and not (
             isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
         ):
@@ -226,7 +225,7 @@ class Live:
         self._quiet.pop(threading.current_thread().name, None)
 
     def _work(self) -> None:
-        """Loads the models and edits frames until the end."""
+        """Loads the models, then edits frames until the server stops."""
         for name, row in self._rows.pipelines.items():
             if not self._loaded(name, row):
                 with self._changed:
@@ -239,7 +238,7 @@ class Live:
             self._edited(session.model, outcome, time.monotonic() - began)
 
     def _loaded(self, name: str, row: LivePipelineRow) -> bool:
-        """Loads a model, warms it up, and reports whether it can be used."""
+        """Loads a model and warms it up. Reports whether the model can be used."""
         began = time.monotonic()
         try:
             self._weights.want(row.all_weights)
@@ -271,8 +270,8 @@ class Live:
             raise RunCancelled
 
     def _next_picture(self) -> tuple[Session, wire.Picture] | None:
-        """Waits for a frame, and returns the one whose session's last turn was earliest. Returns None
-        at the end."""
+        """Waits for a frame, and returns the frame of the session that has waited longest for its turn. Returns None
+        when the server stops."""
         with self._changed:
             while not (self._ending or self._broken):
                 waiting = [session for session in self._sessions if session.picture is not None]
@@ -285,7 +284,7 @@ class Live:
             return None
 
     def _edit(self, session: Session, picture: wire.Picture) -> str:
-        """Edits a frame and returns the outcome."""
+        """Edits a frame and returns the outcome as a word."""
 
         def check() -> None:
             self._alive()
@@ -317,7 +316,7 @@ class Live:
             return "engine_error"
 
     def _prepare(self) -> None:
-        """Prepares prompts and images until the end."""
+        """Prepares prompts and images until the server stops."""
         while (change := self._next_change()) is not None:
             session, message = change
             self._alive()
@@ -331,7 +330,7 @@ class Live:
                 waiting = [session for session in self._sessions if session.changes]
                 if waiting:
                     session = waiting[0]
-                    # Moves to the end of the queue.
+                    # Move the session to the end of the queue.
                     self._sessions.remove(session)
                     self._sessions.append(session)
                     return session, session.changes.pop(next(iter(session.changes)))
@@ -339,7 +338,7 @@ class Live:
             return None
 
     def _change(self, session: Session, message: wire.Image | dict[str, Any]) -> dict[str, Any]:
-        """Applies a change and returns its report."""
+        """Applies a change and returns the fields of its confirmation."""
         model = self._models[session.pipeline]
         try:
             notice = ""
@@ -366,10 +365,10 @@ def _set(message: wire.Image | dict[str, Any], reported: Mapping[str, Any]) -> d
 
 
 class _Nothing:
-    """A supply without pipelines."""
+    """A supply for a server without live models."""
 
     def want(self, weights: Iterable[str]) -> None:
-        """See runs.Supply."""
+        """Implements runs.Supply."""
 
     def ready(self, weights: Iterable[str]) -> bool:
         return True

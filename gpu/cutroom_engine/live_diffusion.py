@@ -1,5 +1,5 @@
-"""Live frames from diffusers pipelines, image to image in a few steps. Everything that does not
-depend on the frame, such as the encoded prompt, is computed in advance."""
+"""Edits live frames with diffusers' image-to-image pipelines, in a few steps. Everything that does not depend on the
+frame, such as the encoded prompt, is computed in advance."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .loras import fuse
 from .model_map import LivePipelineRow
 from .speed import PRECISIONS
 
-# The number of cached prompts of all sessions.
+# The number of encoded prompts to cache, for all sessions together.
 _KEPT = 32
 
-# The published guidance strength of latent consistency models.
+# The guidance strength that the authors of latent consistency models recommend.
 _CONSISTENCY = 8.0
 
 # Frame sizes to warm up, because clients often send them. On some cards the first frame of any other size takes
@@ -37,12 +37,12 @@ _WARM = ((640, 360), (360, 640), (640, 480))
 
 
 def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) -> LiveDiffusion:
-    """Loads the row's pipeline. folder returns the folder of weights."""
+    """Loads the row's pipeline. folder maps the name of weights to their folder."""
     with LOADING, translated():
         given: dict[str, Any] = {}
         dtype = PRECISIONS[row.precision]
         if row.class_name != "StableDiffusionXLImg2ImgPipeline":
-            # The safety checker would only black out individual frames here.
+            # Omit the safety checker: in live video it would only turn single frames black.
             given |= {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
         if row.vae is not None:
             given["vae"] = diffusers.AutoencoderTiny.from_pretrained(
@@ -74,7 +74,7 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
             )
         pipe.set_progress_bar_config(disable=True)
         if device != "cpu":
-            # In this thread, code that names no device should use this one.
+            # Make this the default device of the thread, for library code that does not name a device.
             torch.cuda.set_device(device)
             pipe.unet.to(memory_format=torch.channels_last)
         pipe.to(device)
@@ -84,20 +84,20 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
 
 
 class LiveDiffusion:
-    """A pipeline with its weights in memory. It is a live.LiveModel."""
+    """A pipeline whose weights are in memory. It implements live.LiveModel."""
 
     def __init__(self, row: LivePipelineRow, pipe: Any, device: str) -> None:
         self.takes_images = row.image is not None
         self._row, self._pipe, self._device = row, pipe, device
         self._dtype = PRECISIONS[row.precision]
-        # Live frames have priority on the device, even over runs.
+        # Live frames have priority over all other work on the device, including runs.
         cuda = device != "cpu"
         self._first = torch.cuda.Stream(device, priority=-1) if cuda else None
         self._beside = torch.cuda.Stream(device) if cuda else None
         self._prompts: OrderedDict[str, tuple[dict[str, Any], str]] = OrderedDict()
         self._shown: bool | None = None
         self._check: Check = lambda: None
-        # Only the parts that an edit calls, not the encoders for prompts and images.
+        # Watch only the parts that edit calls. The encoders for prompts and images run in another thread.
         for part in (pipe.unet, getattr(pipe.vae, "encoder", None), getattr(pipe.vae, "decoder", None)):
             if isinstance(part, torch.nn.Module):
                 part.register_forward_pre_hook(lambda *_: self._check())
@@ -147,7 +147,7 @@ class LiveDiffusion:
                 "strength": row.strength,
                 "num_inference_steps": row.steps,
                 "guidance_scale": self._guidance(),
-                # Use the same noise for every frame, so that static parts do not flicker.
+                # Use the same noise for every frame, so that parts of the picture that do not move do not flicker.
                 "generator": torch.Generator("cpu").manual_seed(seed),
                 "output_type": "pt",
                 **prompt,
@@ -167,7 +167,7 @@ class LiveDiffusion:
 
     @contextmanager
     def _on(self, stream: Any) -> Iterator[None]:
-        """Computes on a separate stream and waits for the result."""
+        """Runs the block's computation on a separate stream, and waits for the result."""
         with translated(), torch.no_grad():
             if stream is None:
                 yield
@@ -197,7 +197,7 @@ class LiveDiffusion:
         return _CONSISTENCY if self._row.class_name == "LatentConsistencyModelImg2ImgPipeline" else 0.0
 
     def _unseen(self) -> list[Any] | None:
-        """Returns the placeholder for a missing image, which has no effect."""
+        """Returns an input without effect, for sessions that have no reference image."""
         if self._row.image is None:
             return None
         projections = self._pipe.unet.encoder_hid_proj.image_projection_layers
@@ -210,14 +210,15 @@ class LiveDiffusion:
             self._shown = shown
 
     def _used(self, *of: Any) -> None:
-        """Keeps the memory of another stream's tensors until they are used."""
+        """Tells PyTorch that the main stream uses these tensors of another stream, so that their memory is not reused
+        too early."""
         if self._first is None:
             return
         for tensor in (one for some in of for one in some):
             tensor.record_stream(self._first)
 
     def _colors(self, picture: wire.Picture, size: tuple[int, int]) -> torch.Tensor:
-        """Returns the picture as red, green and blue from 0 to 1, at the given size."""
+        """Converts the picture to red, green and blue from 0 to 1, at the given size."""
         width, height = picture.width, picture.height
         raw = torch.from_numpy(np.frombuffer(picture.planes, dtype=np.uint8).copy()).to(self._device).float()
         luma, _ = wire.planes_of(width, height)
@@ -230,7 +231,7 @@ class LiveDiffusion:
         return _resized(rgb, size).clamp(0, 1).to(self._dtype)
 
     def _planes(self, made: torch.Tensor, size: tuple[int, int], narrow: bool) -> bytes:
-        """Returns a picture as planes of red, green and blue, at the given size."""
+        """Converts red, green and blue to planes of Y, Cb and Cr, at the given size."""
         rgb = _resized(torch.nan_to_num(made.float()).clamp(0, 1), size)
         r, g, b = rgb[:, :1], rgb[:, 1:2], rgb[:, 2:]
         y = 0.299 * r + 0.587 * g + 0.114 * b

@@ -1,4 +1,4 @@
-"""Live sessions over HTTP: one request whose body and response are streamed at the same time."""
+"""Serves live sessions over HTTP. A session is one request, whose body and response are streamed at the same time."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .protocol import RunError, invalid_input
 
 _logger = logging.getLogger(__name__)
 
-# The time in which a client must send its first message, and the longest silence, in seconds.
-# Clients end sessions without frames earlier.
+# How long a client may take to send its first message, and how long it may be silent later, in seconds. Clients end
+# sessions without frames sooner.
 _FIRST = 10.0
 _SILENCE = 300.0
 
-# The number of texts that may wait for a client that does not read them.
+# How many texts may wait for a client that does not read them.
 _UNREAD = 64
 
 _NONSENSE = invalid_input("The engine does not understand the session.")
 
 
 class LiveEndpoint:
-    """Handles the requests that open sessions. It is an ASGI application, because only ASGI can
-    receive during a response."""
+    """Handles the requests that open sessions. It is a plain ASGI application, because FastAPI's handlers cannot read
+    the body while they send the response."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -70,8 +70,8 @@ class LiveEndpoint:
                 await reading
 
     async def _read(self, session: Session, stream: _Stream, outgoing: _Outgoing) -> None:
-        """Reads until the client disconnects. It never waits for the device, so that the newest
-        frame is always known."""
+        """Reads messages until the client disconnects. It never waits for the device, so it always has the newest
+        frame."""
         try:
             while True:
                 self._live.take(session, await asyncio.wait_for(stream.next(), _SILENCE))
@@ -88,11 +88,11 @@ class LiveEndpoint:
 
 
 class _Gone(Exception):
-    """The client has disconnected."""
+    """Raised when the client has disconnected."""
 
 
 class _Stream:
-    """The messages of a request."""
+    """The messages in a request's body."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -100,7 +100,7 @@ class _Stream:
         self._read: deque[wire.Message] = deque()
 
     async def next(self) -> wire.Message:
-        """Waits for a message. Raises WireError, or _Gone at the end."""
+        """Waits for the next message. Raises WireError, or _Gone when the client has disconnected."""
         while not self._read:
             event = await self._receive()
             if event["type"] != "http.request":
@@ -112,30 +112,30 @@ class _Stream:
 
 
 class _Outgoing:
-    """The outgoing messages: texts in order, and the newest frame, so that a slow reader gets fewer
-    frames. notify may be called on any thread."""
+    """The messages to send. Texts are sent in order, but of the frames only the newest, so a slow reader gets fewer
+    frames. Any thread may call notify."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._there = asyncio.Event()
         self._texts: list[bytes] = []
         self._picture: wire.Picture | None = None
-        # Whether the last message has been taken.
+        # Whether the last message has been returned.
         self.ended = False
         self._last = False
 
     def notify(self, message: Mapping[str, Any] | wire.Picture) -> None:
-        """Sends a message. A message with an error is the last."""
+        """Queues a message. A message with an error is the last one."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._put, message)
 
     def end(self) -> None:
-        """Sends the waiting messages and then stops."""
+        """Ends the response after the waiting messages."""
         self._last = True
         self._there.set()
 
     async def next(self) -> list[bytes]:
-        """Waits for messages and returns them."""
+        """Waits for messages and returns them encoded."""
         await self._there.wait()
         self._there.clear()
         taken, self._texts = self._texts, []
@@ -158,7 +158,7 @@ class _Outgoing:
 
 
 def _begin(message: wire.Message) -> tuple[str, int]:
-    """Returns a session's model and seed."""
+    """Returns the model and the seed that the client's first message names."""
     if not isinstance(message, dict) or message.get("version") != wire.VERSION:
         raise wire.WireError("an unknown or missing version")
     model, seed = message.get("model"), message.get("seed", 0)

@@ -13,46 +13,46 @@ VERSION = 1
 PATH = "/v1/live"
 CONTENT_TYPE = "application/vnd.cutroom.live"
 
-# The maximum length of a text in bytes, and the maximum numbers of pixels in a frame and in an image.
+# The limits of a message: the bytes of a text, the pixels of a frame, and the pixels of an image.
 MAX_TEXT = 64 * 2**10
 MAX_PIXELS = 1920 * 1088
 MAX_IMAGE_PIXELS = 2**20
 
 _TEXT, _PICTURE, _IMAGE = 1, 2, 3
 
-# Kind and length; number, width, height and range; number, width and height.
+# Three headers: of a message (kind, length), of a frame (number, width, height, range), and of an image (number,
+# width, height).
 _HEAD = struct.Struct(">B3xI")
 _PICTURE_HEAD = struct.Struct(">IHHB3x")
 _IMAGE_HEAD = struct.Struct(">IHH")
 
 _LONGEST = {
     _TEXT: MAX_TEXT,
-    # The sides of chroma planes are rounded up.
+    # Chroma planes round odd sides up, which adds at most one byte per plane here.
     _PICTURE: _PICTURE_HEAD.size + 2 * MAX_PIXELS + 2,
     _IMAGE: _IMAGE_HEAD.size + 4 * MAX_IMAGE_PIXELS,
 }
 
 
 class WireError(Exception):
-    """A message that breaks the protocol."""
+    """A message violates the protocol."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture in luma and chroma (BT.601, 4:2:0): the planes of Y, Cb and Cr without gaps."""
+    """A frame in luma and chroma (BT.601, 4:2:0): the planes of Y, Cb and Cr, without gaps."""
 
     number: int
     width: int
     height: int
-    # Whether luma goes from 16 to 235, and chroma from 16 to 240.
+    # Whether the range is limited: luma from 16 to 235, and chroma from 16 to 240.
     narrow: bool
     planes: bytes | bytearray
 
 
 @dataclass(frozen=True)
 class Image:
-    """A reference image in red, green, blue and alpha. An image without pixels removes the
-    reference."""
+    """A reference image with red, green, blue and alpha. An image without pixels removes the reference."""
 
     number: int
     width: int
@@ -69,14 +69,13 @@ def planes_of(width: int, height: int) -> tuple[int, int]:
 
 
 class Reader:
-    """Splits a stream into messages. It holds at most one message and the bytes that arrived with
-    its end."""
+    """Splits a stream into messages. It buffers at most one incomplete message."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Yields the messages that the data completes. Raises WireError."""
+        """Yields the messages that are complete with the new data. Raises WireError."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._buffer)

@@ -24,26 +24,26 @@ from .sketches import sketcher
 from .speed import PRECISIONS, quantize, set_attention, set_cache, set_compiled
 from .weights import WeightsError
 
-# The large parts of a pipeline, without the text encoder.
+# The large parts of a pipeline, except the text encoder.
 _LARGE = ("transformer", "vae", "image_encoder")
 
 
 class Loader:
-    """Loads pipelines on a device. One thread uses it."""
+    """Loads pipelines to a device. Only one thread may use it."""
 
     def __init__(self, folder: Callable[[str], Path], device: str) -> None:
-        """folder returns the folder of weights."""
+        """folder maps the name of weights to their folder."""
         self._folder = folder
         self._device = device
-        # Large parts, which stay while a pipeline uses them.
+        # Large parts that are loaded. A part is released when no pipeline uses it.
         self._parts: WeakValueDictionary[tuple[object, str], torch.nn.Module] = WeakValueDictionary()
 
     def load(self, row: PipelineRow) -> DiffusersPipeline:
         """Loads the row's pipeline."""
         with LOADING, translated():
             if self._device != "cpu":
-                # Code that names no device should use this one, not the machine's first,
-                # which may belong to another server. This applies only to this thread.
+                # Make this the thread's default device, for library code that does not name a device. Otherwise such
+                # code would use the machine's first GPU, which may belong to another server.
                 torch.cuda.set_device(self._device)
             shared = self._shared(row)
             given: dict[str, Any] = dict(shared)
@@ -81,8 +81,8 @@ class Loader:
         return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder), sketches)
 
     def convert(self, row: PipelineRow, to: Path) -> None:
-        """Writes the row's pipeline to the folder in its computed form: in its precision, with its
-        LoRAs, and with storage in FP8. Shared text encoders are left out."""
+        """Writes the row's pipeline to the folder in the form in which it runs: with the row's precision, its LoRAs
+        merged, and its storage format. Shared text encoders are omitted."""
         given: dict[str, Any] = {} if row.text is None else dict.fromkeys(_parts_of(row, "text_encoder"))
         pipe = getattr(diffusers, row.class_name).from_pretrained(
             str(self._folder(row.weights)), dtype=_precision(row), local_files_only=True, use_safetensors=True, **given
@@ -93,15 +93,14 @@ class Loader:
         pipe.save_pretrained(str(to), safe_serialization=True)
 
     def convert_text(self, row: PipelineRow, to: Path) -> None:
-        """Writes the text encoders that the row shares, and their tokenizers, to the folder."""
+        """Writes the row's shared text encoders and their tokenizers to the folder."""
         for name, encoder in self._text_encoders(row).items():
             encoder.save_pretrained(str(to / name), safe_serialization=True)
         for name, tokenizer in self._tokenizers(row).items():
             tokenizer.save_pretrained(str(to / name))
 
     def _shared(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
-        """Returns the parts of the pipeline that are in memory already. Parts that offload moves
-        belong to one pipeline."""
+        """Returns the parts of the pipeline that are already in memory. With offload, pipelines share no parts."""
         if row.offload != "none":
             return {}
         return {name: part for name in _LARGE if (part := self._parts.get((row.shared, name))) is not None}
@@ -114,8 +113,7 @@ class Loader:
                 self._parts[row.shared, name] = part
 
     def _text_encoders(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
-        """Returns the text encoders that the row shares, by the names that its pipeline has for
-        them."""
+        """Returns the row's shared text encoders, by their names in the pipeline."""
         return {name: self._text_encoder(row, name) for name in _parts_of(row, "text_encoder")}
 
     def _text_encoder(self, row: PipelineRow, name: str) -> torch.nn.Module:
@@ -141,15 +139,14 @@ class Loader:
         }
 
     def _straight(self, row: PipelineRow) -> dict[str, Any]:
-        """Returns the arguments with which weights are read straight to the device, without a copy
-        in the machine's memory. Weights that are made smaller are converted first."""
+        """Returns arguments that make diffusers read weights straight to the device, without a copy in the machine's
+        memory. Weights that are compressed when loaded cannot be read this way."""
         if row.offload != "none" or row.storage is not None or row.quantize is not None:
             return {}
         return {"device_map": torch.device(self._device).type}
 
     def _shrink(self, row: PipelineRow, pipe: Any) -> None:
-        """Halves the transformer's weights if the row requires it and the folder does not have them
-        halved."""
+        """Compresses the transformer's weights to 8 bits if the row says so and the files are not compressed yet."""
         if row.storage == "fp8":
             pipe.transformer.enable_layerwise_casting(
                 storage_dtype=torch.float8_e4m3fn, compute_dtype=PRECISIONS[row.precision]
@@ -169,7 +166,7 @@ class Loader:
 
 
 def _parts_of(row: PipelineRow, kind: str) -> list[str]:
-    """Returns the names of the row's parts of a kind: text_encoder, and for some classes
+    """Returns the names of the pipeline's parts of a kind, such as text_encoder and, for some classes,
     text_encoder_2."""
     parts = inspect.signature(getattr(diffusers, row.class_name).__init__).parameters
     return [name for name in parts if name.startswith(kind)]
@@ -184,7 +181,7 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
     if row.scheduler is not None:
         kind, options = getattr(diffusers, row.scheduler.class_name), dict(row.scheduler.options)
     if row.shift is not None:
-        # Other schedulers have another name for the same number.
+        # Some schedulers call this number flow_shift.
         known = inspect.signature(kind.__init__).parameters
         options["flow_shift" if "flow_shift" in known else "shift"] = row.shift
     if row.scheduler is not None or options:
@@ -194,7 +191,7 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
 
 
 def _set_levels(scheduler: Any, sigmas: list[float]) -> None:
-    """Makes every run use the noise levels, no matter what the pipeline requests."""
+    """Makes every run use these noise levels, whatever the pipeline requests."""
     known = scheduler.set_timesteps
     if "sigmas" not in inspect.signature(known).parameters:
         raise WeightsError(f"sigmas: {type(scheduler).__name__} takes none", retryable=False)

@@ -1,4 +1,4 @@
-"""The log: one line of JSON for each event, without prompts or paths."""
+"""Configures the log: one line of JSON for each event, without prompts or paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _USUAL = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color
 
 
 class JSONFormatter(logging.Formatter):
-    """Writes a record with everything that was passed as extra."""
+    """Formats a record as JSON, with all fields that were passed as extra."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

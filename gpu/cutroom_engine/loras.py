@@ -1,4 +1,5 @@
-"""LoRAs: a row's LoRAs become part of its weights; a request's LoRAs are removed afterwards."""
+"""Applies LoRAs. A row's own LoRAs are merged into its weights; a LoRA that a request chooses is removed after the
+run."""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ Folder = Callable[[str], Path]
 
 
 def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: str = "transformer") -> None:
-    """Merges the row's LoRAs into their part's weights, so that they take neither time nor
-    memory."""
+    """Merges the row's LoRAs into the weights of a part, so that they cost neither time nor memory."""
     if not row.loras:
         return
     names = {f"lora{number}": lora for number, lora in enumerate(row.loras)}
@@ -26,7 +26,7 @@ def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: st
 
 
 class Choices:
-    """The LoRAs that a row's requests may choose. One thread uses it."""
+    """The LoRAs that a row's requests may choose from. Only one thread may use it."""
 
     def __init__(self, row: PipelineRow, pipe: Any, folder: Folder) -> None:
         self._row = row
@@ -35,7 +35,7 @@ class Choices:
 
     @contextmanager
     def chosen(self, name: str) -> Iterator[None]:
-        """Applies the LoRA while the context lasts; "" applies none. It is loaded again each time,
+        """Applies the chosen LoRA inside the context. "" means no LoRA. The LoRA is loaded again for each run,
         because other rows may share the weights."""
         if not name:
             yield
@@ -48,7 +48,7 @@ class Choices:
 
 
 def _attach(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, loras: Mapping[str, LoraRow]) -> None:
-    """Attaches LoRAs to their layers, by the names of their adapters."""
+    """Attaches the LoRAs to the layers of the pipeline, and names each adapter after its LoRA."""
     for name, lora in loras.items():
         path = folder(lora.folder) / lora.name
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus text format."""
+"""Serves metrics in Prometheus text format."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-# Seconds from acceptance to the end. A job has ten minutes.
+# Histogram buckets for a run, in seconds, from its acceptance to its end. The time limit of a job is ten minutes.
 _RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
 
-# A camera sends a frame every 0.03 to 0.07 s.
+# Histogram buckets for a live frame, in seconds. A camera sends a frame every 0.03 to 0.07 s.
 _PICTURE_SECONDS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.2, 0.5, 1, 5)
 
 
 class Metrics:
-    """The server's counters of runs, and its gauges."""
+    """The server's metrics: counters and histograms of runs, and gauges."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -50,13 +50,14 @@ class Metrics:
         )
 
     def live_picture(self, model: str, outcome: str, seconds: float) -> None:
-        """Counts a live session's frame. The model is in the map."""
+        """Counts a frame of a live session. The model must be in the map, so that the number of label values is
+        limited."""
         self._live.labels(model, outcome).inc()
         if outcome == "edited":
             self._live_seconds.labels(model).observe(seconds)
 
     def ended(self, model: str, outcome: str, seconds: float, stages: Mapping[str, float]) -> None:
-        """Counts a run. The model comes from the map, so the number of label values is limited."""
+        """Counts a run. The model must be in the map, so that the number of label values is limited."""
         self._runs.labels(model, outcome).inc()
         self._seconds.labels(model).observe(seconds)
         for stage, spent in stages.items():
@@ -71,8 +72,8 @@ class Metrics:
         pipelines: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
         live: Callable[[], int] = int,
     ) -> None:
-        """Sets the sources of the number of unfinished runs, the pipelines in memory, the device's
-        memory in bytes by kind and by pipeline, and the number of live sessions."""
+        """Sets the functions that read the gauges: the number of unfinished runs, the pipelines in memory, the
+        device's memory in bytes by kind and by pipeline, and the number of live sessions."""
         self._registry.register(_Gauges(unfinished, resident, memory, pipelines, live))
 
     def text(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The model map: a file that assigns pipelines to the models of the catalog."""
+"""The model map: a file that assigns pipelines to the catalog's models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def parse_bytes(text: Any) -> Any:
-    """Parses a number of bytes, for example 24GiB."""
+    """Parses a number of bytes, such as 24GiB."""
     found = re.fullmatch(r"([0-9]+)(KiB|MiB|GiB)?", str(text))
     if found is None:
         raise ValueError(f"{text!r} is not a size such as 24GiB")
@@ -35,7 +35,7 @@ class _Row(BaseModel):
 
 
 class WindowRow(_Row):
-    """See windows.Window."""
+    """Describes a windows.Window."""
 
     frames: int = 81
     overlap: int = 9
@@ -47,29 +47,29 @@ class WindowRow(_Row):
 
 
 class SchedulerRow(_Row):
-    """A diffusers scheduler: its class, and its differences from the weights' own configuration."""
+    """A diffusers scheduler: its class, and the settings that differ from the configuration of the weights."""
 
     class_name: str = Field(alias="class")
     options: dict[str, Any] = {}
 
 
 class PosesRow(_Row):
-    """Models from transformers that find the person in a picture: an object detector such as
-    RT-DETR, and a ViTPose. Each is a folder, or s3://bucket/prefix of one."""
+    """The models that find the person in a picture: an object detector, such as RT-DETR, and a ViTPose, both from
+    transformers. Each is a folder, or an S3 location (s3://bucket/prefix)."""
 
     detector: str
     estimator: str
 
 
 class LoraRow(_Row):
-    """A LoRA: a safetensors file in a folder or below an S3 prefix, and its strength."""
+    """A LoRA: a safetensors file in a folder or an S3 location, and its strength."""
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     weight: float = Field(default=1.0, gt=-4, lt=4)
 
     @property
     def folder(self) -> str:
-        """The folder or the prefix that the file is in."""
+        """The folder or the S3 location that contains the file."""
         return self.file.rpartition("/")[0]
 
     @property
@@ -81,9 +81,9 @@ GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
 
 
 class ControlRow(_Row):
-    """The picture derived from each frame of the clip, which the result follows: the frame's lines,
-    luminance, depth or person's pose. A model from transformers, in a folder or s3://bucket/prefix,
-    estimates the depth."""
+    """What the result follows: a picture derived from each frame of the clip, such as its lines, its luminance, its
+    depth or the person's pose. The depth is estimated by a model from transformers, in a folder or an S3 location
+    (s3://bucket/prefix)."""
 
     kind: Literal["line", "gray", "depth", "pose"]
     model: str | None = None
@@ -96,13 +96,13 @@ class ControlRow(_Row):
 
 
 class MaskRow(_Row):
-    """The area of the clip that is repainted: the person, parts found by a segmentation model, or a
-    box in fractions of the picture's sides. The rest is kept."""
+    """The area of the clip that is repainted: the person, parts found by a segmentation model, or a box in fractions
+    of the picture's sides. The rest of the picture is kept."""
 
     of: Literal["person", "parts", "box"]
     model: str | None = None
     labels: list[str] = []
-    # Left, top, right and bottom.
+    # The edges: left, top, right and bottom.
     box: tuple[float, float, float, float] = (0.2, 0.1, 0.8, 1.0)
 
     @model_validator(mode="after")
@@ -116,21 +116,22 @@ class MaskRow(_Row):
 
 
 class TextRow(_Row):
-    """A folder's text encoders and tokenizers, which pipelines share."""
+    """Text encoders and tokenizers in a folder, which several pipelines share."""
 
-    # With the folders text_encoder and tokenizer, and for FLUX.1 text_encoder_2 and tokenizer_2,
-    # as in the layout of diffusers.
+    # The folder contains text_encoder and tokenizer, and for FLUX.1 also text_encoder_2 and tokenizer_2, in
+    # diffusers' layout.
     weights: str
-    # Whether the encoders are on the device only while they encode.
+    # Whether the encoders are on the device only while they encode a prompt.
     leaves: bool = False
 
 
 class ServerRow(_Row):
-    """A vLLM-Omni or SGLang server with one model, perhaps on several cards."""
+    """A vLLM-Omni or SGLang server that runs one model, possibly on several cards."""
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
-    # The fields of its forms for the clip and the reference image. If the second is not set, no image is sent.
+    # The names of the server's form fields for the clip and for the reference image. Without the second, no reference
+    # image is sent.
     clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
     reference: Literal["input_reference", "image_reference"] | None = None
 
@@ -144,38 +145,40 @@ class ServerRow(_Row):
 
 
 class PipelineRow(_Row):
-    """A diffusers pipeline with its weights, and how it is run."""
+    """A diffusers pipeline: its weights, and how it runs."""
 
     class_name: str = Field(alias="class")
-    # A folder in the layout of diffusers, or s3://bucket/prefix of one.
+    # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = ""
-    # For classes that run on another server.
+    # Only for classes whose model runs on another server.
     server: ServerRow | None = None
-    # The model's size, a name in shapes.SHAPES. Its time is computed from it.
+    # The model's size, a name in shapes.SHAPES, from which run times are computed.
     shape: str | None = None
-    # For classes that take poses.
+    # Only for classes that use poses.
     poses: PosesRow | None = None
-    # For WanVACEPipeline: the control, the mask, or both.
+    # Only for WanVACEPipeline: the control, the mask, or both.
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
-    # LoRAs that requests may choose, by name.
+    # The LoRAs that requests may choose from, by name.
     lora_choices: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")], LoraRow] = {}
-    # A file with the transformer's weights in fewer bits, in a folder or below an S3 prefix.
+    # A file with the transformer's weights in fewer bits, in a folder or an S3 location.
     gguf: GgufFile | None = None
     text: TextRow | None = None
-    # fp8 halves the transformer's weights in memory; computation uses the row's precision.
+    # fp8 stores the transformer's weights in half the memory. Computation uses the row's precision.
     storage: Literal["fp8"] | None = None
-    # The same with torchao, with a scale per row of a matrix: fp8 also multiplies in FP8, fp8-weights does not.
+    # Uses torchao to store the weights in FP8, with a scale for each row of a matrix. fp8 also multiplies in FP8;
+    # fp8-weights does not.
     quantize: Literal["fp8", "fp8-weights"] | None = None
-    # The attention kernel; if absent, or if it does not work on the device, PyTorch's choice.
+    # The attention kernel. PyTorch chooses one if this is absent or does not work on the device.
     attention: Attention | None = None
-    # The largest change of the first block from step to step, as a fraction, at which the other blocks are skipped.
+    # A step skips all blocks after the first if the first block's output has changed by less than this fraction since
+    # the step before.
     cache: float | None = Field(default=None, gt=0, lt=1)
-    # Whether the transformer's blocks are compiled in the first run.
+    # Whether the first run compiles the transformer's blocks.
     compile: bool = False
     precision: Precision = "bf16"
-    # The precision of individual parts of the pipeline, for example {vae: fp32}.
+    # The precision of individual parts of the pipeline, such as {vae: fp32}.
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
@@ -183,27 +186,28 @@ class PipelineRow(_Row):
     # models distilled for few steps require.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
-    # The noise levels, one for each step, for models that are distilled for these levels.
+    # The noise level of each step, for models that are distilled for exactly these levels.
     sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
-    # The negative prompt; no effect if guidance is off.
+    # The negative prompt. It has no effect if guidance is off.
     negative: str | None = None
-    # "model" moves whole parts between the device's memory and the machine's when needed,
-    # "sequential" moves single layers: less memory, more time.
+    # "model" moves each large part to the device only while it computes. "sequential" does so for each layer, which
+    # needs less memory and more time.
     offload: Literal["none", "model", "sequential"] = "none"
-    # The device memory that it needs, including activations. If this is not set, no other pipeline
-    # stays in memory with it.
+    # How much device memory the pipeline needs, including activations. If this is not set, no other pipeline stays in
+    # memory together with this one.
     memory: Bytes | None = None
-    # Whether the VAE works tile by tile: less memory, more time.
+    # Whether the VAE processes pictures in tiles, which needs less memory and more time.
     vae_tiling: bool = False
-    # Sides are multiples of this, and pictures have at most this many pixels.
+    # The model's limits: sides are multiples of the first number, and a picture has at most the second number of
+    # pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
-    # The frame rate at which the model works. If absent, the result's rate.
+    # The frame rate at which the model works. The default is the result's frame rate.
     fps: int | None = Field(default=None, ge=1, le=120)
-    # How the result gets a higher rate: by frames interpolated along their motion, or by repeated frames.
+    # How frames are added if the result's frame rate is higher: interpolated along the motion, or repeated.
     between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
-    # Further arguments of each call, for example {guidance_scale: 5.0}.
+    # Other arguments of each call, such as {guidance_scale: 5.0}.
     call: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -220,9 +224,7 @@ class PipelineRow(_Row):
         people = style.people or (self.control is not None and self.control.kind == "pose")
         people = people or (self.mask is not None and self.mask.of == "person")
         if people != (self.poses is not None):
-            raise ValueError(
-                f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} pose models"
-            )
+            raise ValueError(f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} pose models")
         if style.conditioned != (self.control is not None or self.mask is not None):
             wanted = "needs a control or a mask" if style.conditioned else "takes no control and no mask"
             raise ValueError(f"{self.class_name} {wanted}")
@@ -248,7 +250,7 @@ class PipelineRow(_Row):
 
     @property
     def _resident_only(self) -> str | None:
-        """The first key that is set and needs weights that stay on the device."""
+        """The first setting that requires the weights to stay on the device, if any."""
         keys = ("storage", "quantize", "cache", "compile")
         return next((key for key in keys if getattr(self, key)), None)
 
@@ -270,26 +272,26 @@ class PipelineRow(_Row):
 
     @property
     def takes(self) -> Literal["video", "text", "image"]:
-        """The pipeline's kind of input."""
+        """The kind of input that the pipeline edits."""
         return STYLES[self.class_name].takes
 
     @property
     def references(self) -> bool:
-        """Whether it accepts reference images."""
+        """Whether the pipeline accepts reference images."""
         style = STYLES[self.class_name]
         beside = self.server is None or style.takes == "image" or self.server.reference is not None
         return style.references and beside
 
     @property
     def shared(self) -> Hashable:
-        """Returns the key of the weights. Rows with the same key share their weights in memory."""
+        """Returns a key. Rows with the same key share their weights in memory."""
         loras = tuple((lora.file, lora.weight) for lora in self.loras)
         speed = self.storage, self.quantize, self.attention, self.cache, self.compile
         return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), speed, loras
 
     @property
     def all_weights(self) -> list[str]:
-        """Every folder or prefix from which it is loaded."""
+        """All folders or S3 locations that the row loads files from."""
         if self.server is not None:
             return []
         beside = [self.poses.detector, self.poses.estimator] if self.poses else []
@@ -300,7 +302,7 @@ class PipelineRow(_Row):
         return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in files)]
 
 
-# Keys of models that are loaded here.
+# Settings that apply only to models that this server loads itself.
 _OWN = {
     "weights",
     "shape",
@@ -329,17 +331,17 @@ LiveClass = Literal[
 
 
 class ImageAdapterRow(_Row):
-    """An IP-Adapter, which gives a live model a reference image: a safetensors file, and the folder
-    with its CLIPVisionModelWithProjection."""
+    """An IP-Adapter, with which a live model follows a reference image: a safetensors file, and the folder that
+    contains its CLIPVisionModelWithProjection."""
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     encoder: str
-    # The strength of the image.
+    # How strongly the image affects the result.
     scale: float = Field(default=0.6, gt=0, le=1)
 
     @property
     def folder(self) -> str:
-        """The folder or the prefix that the file is in."""
+        """The folder or the S3 location that contains the file."""
         return self.file.rpartition("/")[0]
 
     @property
@@ -348,28 +350,29 @@ class ImageAdapterRow(_Row):
 
 
 class LivePipelineRow(_Row):
-    """A diffusers pipeline that edits live frames in a few steps, from image to image."""
+    """A diffusers pipeline that edits live frames, image to image, in a few steps."""
 
     class_name: LiveClass = Field(alias="class")
     # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = Field(min_length=1)
-    # The same for an AutoencoderTiny, which replaces the weights' own VAE: with one step, most of a
-    # frame's time is spent in the VAE.
+    # The location of an AutoencoderTiny that replaces the VAE of the weights, because with one step the VAE takes
+    # most of a frame's time.
     vae: str | None = None
     precision: Precision = "fp16"
     scheduler: SchedulerRow | None = None
     loras: list[LoraRow] = []
     image: ImageAdapterRow | None = None
-    # The number of steps for the noise levels, and the fraction of steps that is computed: the more
-    # noise is added, the less of the picture is kept. Latent consistency models compute all steps.
+    # The number of steps over all noise levels, and the fraction of them that is computed. A higher fraction starts
+    # from more noise, and keeps less of the picture. Latent consistency models compute all steps.
     steps: int = Field(ge=1, le=50)
     strength: float = Field(default=0.5, gt=0, le=1)
-    # The strength of guidance. Only latent consistency models support it without a second pass.
+    # The strength of guidance. Only latent consistency models support guidance without a second pass.
     guidance: float | None = Field(default=None, ge=0, le=30)
-    # Sides are multiples of this, and pictures have at most this many pixels.
+    # The model's limits: sides are multiples of the first number, and a picture has at most the second number of
+    # pixels.
     multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
-    # The device memory that it needs, including pictures. Other pipelines do not get this memory.
+    # How much device memory the pipeline needs, including pictures. This memory is not available to other pipelines.
     memory: Bytes = 0
 
     @model_validator(mode="after")
@@ -383,19 +386,19 @@ class LivePipelineRow(_Row):
 
     @property
     def all_weights(self) -> list[str]:
-        """Every folder or prefix from which it is loaded."""
+        """All folders or S3 locations that the row loads files from."""
         beside = [self.vae] if self.vae else []
         beside += [self.image.folder, self.image.encoder] if self.image else []
         return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
 
 
 class LiveMap(_Row):
-    """Models that edit live frames. They are loaded when the server starts, and stay in memory."""
+    """The models that edit live frames. They are loaded when the server starts, and stay in memory."""
 
-    # The number of concurrent sessions. Their frames take turns.
+    # The maximum number of concurrent sessions. Their frames take turns.
     sessions: int = Field(default=1, ge=1, le=64)
     pipelines: dict[str, LivePipelineRow] = {}
-    # The pipeline of each model.
+    # The name of each model's pipeline.
     models: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -407,26 +410,26 @@ class LiveMap(_Row):
 
     @property
     def memory(self) -> int:
-        """The bytes of device memory that other pipelines do not get."""
+        """How many bytes of device memory are reserved for live models."""
         return sum(row.memory for row in self.pipelines.values())
 
 
 class ModelRow(_Row):
-    """Which pipelines serve a model."""
+    """The pipelines that serve a model."""
 
     pipeline: str
-    # Serves jobs with a reference image if the pipeline does not accept images.
+    # The pipeline for jobs with a reference image, if the other pipeline does not accept one.
     with_reference: str | None = None
 
 
 class CardRow(_Row):
-    """A map's device: the operations per second that transformers reach on it, in 10^12."""
+    """The card for which the map is made: its speed with transformers, in 10^12 operations per second."""
 
     teraflops: float = Field(gt=0)
 
 
 class ModelMap(_Row):
-    """The entire file."""
+    """The content of the file."""
 
     card: CardRow | None = None
     pipelines: dict[str, PipelineRow] = {}
@@ -445,17 +448,18 @@ class ModelMap(_Row):
 
 
 class ModelMapError(Exception):
-    """One line that describes the file's error."""
+    """The file is invalid. The message is a single line."""
 
 
-# The folder of weights in maps for any machine.
+# Maps for any machine use this folder for weights.
 _FOLDER = "/models/"
 
 
 def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
-    """Reads the file and replaces $family with the name of the model family.
+    """Reads the file and replaces $family with the model family's name.
 
-    weights, if given, is a folder or an S3 prefix that replaces /models."""
+    If weights is given, this folder or S3 location replaces /models.
+    """
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
         models = ModelMap.model_validate(source)

@@ -1,4 +1,4 @@
-"""A person's motion in a clip, drawn as pictures for a pipeline."""
+"""Draws a person's motion in a clip as pictures, for pipelines that use poses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from PIL import Image, ImageDraw
 
 from .frames import Frame
 
-# The order of COCO's keypoints.
+# The indices of COCO's keypoints.
 _NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
 _NECK = 17
 
-# Pairs of joined keypoints, in the order and the colors of OpenPose, on which such pipelines are trained.
+# Pairs of connected keypoints. Their order and colors are those of OpenPose, because pipelines are trained on them.
 _LIMBS = (
     (_NECK, 6),
     (_NECK, 5),
@@ -37,29 +37,30 @@ _LIMBS = (
 )
 _HUES = len(_LIMBS) + 1
 
-# COCO's keypoints, then the neck, in the order of OpenPose, which determines their colors.
+# The indices of COCO's keypoints and the neck, in OpenPose's order, which determines their colors.
 _ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 
-# Limbs are darker than their keypoints, and their thickness depends on the shorter side, as
-# WanAnimate's authors draw them.
+# Limbs are darker than keypoints by the first factor. Their thickness is the shorter side divided by the second
+# number. WanAnimate's authors draw them so.
 _DARKER, _THICK = 0.6, 200
 
-# The bones of a hand, from the wrist to the tips of thumb and fingers.
+# The bones of a hand, from the wrist to the fingertips.
 _BONES = tuple((0 if joint % 4 == 1 else joint - 1, joint) for joint in range(1, 21))
 _JOINT = (0, 0, 255)
 
-# The first keypoints of the left and the right hand in COCO-WholeBody, and their number.
+# The index of the first keypoint of the left and of the right hand in COCO-WholeBody, and a hand's number of
+# keypoints.
 _HANDS, _OF_HAND = (91, 112), 21
 
-# Keypoints with a lower certainty are not drawn.
+# Keypoints with a lower confidence are not drawn.
 _CERTAIN = 0.3
 
 
 @dataclass(frozen=True)
 class Person:
-    """A person in a picture, in pixels: x, y and certainty (0 to 1) of COCO's 17 keypoints, and the
-    surrounding box as left, top, right and bottom; and the same for the 21 keypoints of each hand,
-    left and right, if an estimator knows them."""
+    """A person in a picture. For each of COCO's 17 keypoints: x and y in pixels, and the confidence (0 to 1). The box
+    around the person: left, top, right and bottom in pixels. If the estimator finds hands, also the 21 keypoints of
+    the left and of the right hand."""
 
     points: NDArray[np.float32]
     box: tuple[float, float, float, float]
@@ -67,14 +68,13 @@ class Person:
 
 
 def person(points: NDArray[np.float32], box: tuple[float, float, float, float]) -> Person:
-    """Returns the person with these keypoints from COCO, or from COCO-WholeBody, which has
-    hands."""
+    """Returns the person that has these keypoints of COCO, or of COCO-WholeBody, which includes hands."""
     hands = [points[start : start + _OF_HAND] for start in _HANDS if len(points) >= start + _OF_HAND]
     return Person(points[:_NECK], box, tuple(hands))
 
 
 def skeleton(person: Person | None, width: int, height: int) -> Frame:
-    """Draws the person's limbs, and hands if they are known, on black."""
+    """Draws the person's limbs on black, and the hands if they are known."""
     picture = Image.new("RGB", (width, height))
     if person is not None:
         _draw(picture, person)
@@ -108,7 +108,7 @@ def _draw_hand(picture: Image.Image, points: NDArray[np.float32]) -> None:
 
 
 def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
-    """Returns the person's face as a square, black if no face is visible."""
+    """Returns the person's face as a square picture. It is black if no face is visible."""
     if person is None:
         return Image.new("RGB", (side, side))
     head = person.points[[_NOSE, *_EYES, *_EARS]]
@@ -116,14 +116,14 @@ def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
     if len(head) < 2:
         return Image.new("RGB", (side, side))
     middle = head[:, :2].mean(axis=0)
-    # From ear to ear is about half the height of a head, with hair and chin.
+    # The distance between the ears is about half the height of a head including hair and chin.
     half = max(float(np.ptp(head[:, 0])), float(np.ptp(head[:, 1])), 4.0)
     box = (middle[0] - half, middle[1] - half, middle[0] + half, middle[1] + half)
     return Image.fromarray(frame).transform((side, side), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
 
 
 def region(person: Person | None, width: int, height: int) -> NDArray[np.bool_]:
-    """Returns the area around the person to repaint. Its edges are block edges, as in the
+    """Returns the area around the person that is to be repainted. Its edges lie on a grid of blocks, as in the
     pipeline's training."""
     where = np.zeros((height, width), dtype=np.bool_)
     if person is None:
@@ -150,7 +150,7 @@ def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colour(share: float) -> tuple[int, int, int]:
-    """Returns the hue at a fraction of the color circle, which starts with red."""
+    """Returns the color at a fraction of the color circle, which starts with red."""
     hue = share * 6
     rise = round(255 * (hue % 1))
     sixth = (

@@ -1,7 +1,8 @@
-"""Reads ahead and writes behind, each in a separate thread.
+"""Reads ahead and writes behind, each in its own thread.
 
-A device computes while media are decoded and encoded. Order and content stay the
-same."""
+So the device computes while other frames are decoded and encoded. The order and the content of the frames stay the
+same.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
 
-# How often a waiting thread checks whether it should end, in seconds.
+# How often a waiting thread checks whether to stop, in seconds.
 _LOOK = 0.1
 
 
 class ReadAhead(Generic[_Item]):
-    """Takes items from an iterator in a thread, at most a fixed number ahead of the reader.
+    """Reads items from an iterator in a thread, up to a fixed number ahead of the consumer.
 
-    An error from the iterator is raised after the items before it. It is a context manager: leaving
-    it ends the thread, which closes the iterator."""
+    If the iterator fails, the consumer first gets the items before the error. Use it as a context manager: leaving it
+    ends the thread, which closes the iterator.
+    """
 
     def __init__(self, items: Iterator[_Item], ahead: int) -> None:
         self._items = items
@@ -60,11 +62,11 @@ class ReadAhead(Generic[_Item]):
 
 
 class WriteBehind(Generic[_Item]):
-    """Passes items to a function in a thread, at most a fixed number behind the writer.
+    """Passes items to a function in a thread, which is at most a fixed number of items behind.
 
-    An error from the function is raised by a later put, or at the end. It is a context manager:
-    leaving it without an error waits until everything is written; leaving it with an error drops
-    the rest."""
+    If the function fails, a later put or the end raises the error. Use it as a context manager: leaving it without an
+    error waits until everything is written; leaving it with an error drops the rest.
+    """
 
     def __init__(self, write: Callable[[_Item], None], behind: int) -> None:
         self._write = write
@@ -108,14 +110,14 @@ class WriteBehind(Generic[_Item]):
 
 
 class _End:
-    """Marks the end after the last item."""
+    """Follows the last item in the queue."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 def _put(to: queue.Queue[_Item | _End], item: _Item | _End, stop: threading.Event) -> bool:
-    """Waits for capacity and puts the item. Returns false if it should stop instead."""
+    """Waits for space in the queue and adds the item. Returns False if it should stop instead."""
     while not stop.is_set():
         try:
             to.put(item, timeout=_LOOK)

@@ -11,7 +11,7 @@ from .styles import Shot
 
 
 class Pipeline(Protocol):
-    """A loaded model. One thread at a time uses it."""
+    """A loaded model. Only one thread at a time may use it."""
 
     def run(
         self,
@@ -20,16 +20,17 @@ class Pipeline(Protocol):
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """Makes the shot's frames. on_step is called after each denoising step with the completed
-        fraction; check is called whenever the model is about to compute, inside steps and between
-        them. An error that one of them raises ends the call. Wanted previews are offered after
-        steps, if the model can draw them. They do not change the frames.
+        """Makes the shot's frames. on_step is called after each denoising step with the completed fraction. check is
+        called whenever the model is about to compute, within steps and between them. If either raises an error, the
+        call ends with that error. If previews are wanted and the model can draw them, they are offered after steps.
+        Previews do not change the frames.
 
-        Raises MemoryError if there is too little memory, and DeviceLost."""
+        Raises MemoryError if there is not enough memory, and DeviceLost.
+        """
 
     def close(self) -> None:
-        """Releases its memory; it is not used again."""
+        """Releases the pipeline's memory. The pipeline must not be used afterwards."""
 
 
 class DeviceLost(Exception):
-    """The device has an error from which only a new process recovers."""
+    """The device has failed, and only a new process can use it again."""

@@ -15,12 +15,12 @@ from .exclusive import LOADING
 from .frames import Frame
 from .motion import Person, person
 
-# The number of pictures that are processed together.
+# The number of pictures to process together.
 _BATCH = 8
 
 _CERTAIN = 0.3
 
-# COCO's class for persons, and ViTPose+'s numbers for the data sets COCO and COCO-WholeBody.
+# The index of COCO's class "person", and ViTPose+'s numbers of the data sets COCO and COCO-WholeBody.
 _PERSON, _COCO, _WHOLE_BODY = 0, 0, 5
 
 # The number of COCO's keypoints. COCO-WholeBody has 133.
@@ -28,8 +28,8 @@ _KEYPOINTS = 17
 
 
 class Poses:
-    """A person detector, such as RT-DETR, and a pose estimator, ViTPose. An estimator with the
-    keypoints of COCO-WholeBody finds hands too."""
+    """A person detector, such as RT-DETR, and a pose estimator, ViTPose. An estimator trained on COCO-WholeBody also
+    finds hands."""
 
     def __init__(self, detector: Path, estimator: Path, device: str) -> None:
         options: dict[str, Any] = {"local_files_only": True}
@@ -45,7 +45,7 @@ class Poses:
             )
 
     def people(self, frames: list[Frame], check: Callable[[], None]) -> list[Person | None]:
-        """Returns the largest person of each picture. check is called every few pictures."""
+        """Returns the largest person in each picture. Calls check every few pictures."""
         found: list[Person | None] = []
         for start in range(0, len(frames), _BATCH):
             check()

@@ -1,11 +1,12 @@
-"""Converts weights once to the model map's form: in its precision, with LoRAs merged, in FP8.
-Published weights have twice the size or more. Weights for torchao are written in its precision, and
+"""Converts weights to the form that the model map asks for: in its precision, with LoRAs merged, or in FP8. Then they
+are loaded faster and take half the disk space or less. Rows that use torchao are written in their precision, and
 quantized when loaded.
 
     python -m cutroom_engine.prepare [--map MAP] [--only NAME]... FOLDER
 
-writes a folder for each of the map's weights below FOLDER, and FOLDER/models.yaml, a map
-that names them. It needs no GPU, but memory for one pipeline at a time."""
+creates a folder below FOLDER for each of the map's weights, and FOLDER/models.yaml, a map that uses them. It needs no
+GPU, but enough memory for one pipeline at a time.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
 from .settings import SettingError, read_settings
 from .weights import Weights, WeightsError
 
-# The interval of checks for weights from S3, in seconds.
+# How often to check for weights from S3, in seconds.
 _LOOK = 1.0
 
 
@@ -54,8 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -> None:
-    """Writes the weights of these pipelines, and a map that names them, to the folder."""
-    from .loading import Loader  # takes seconds
+    """Writes the weights of these pipelines to the folder, and a map that uses them."""
+    from .loading import Loader  # this import takes seconds
 
     folder.mkdir(parents=True, exist_ok=True)
     loader = Loader(weights.folder, "cpu")
@@ -63,7 +64,7 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
     rows: dict[str, dict[str, Any]] = {}
     for name, row in models.pipelines.items():
         fields = row.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        # Models on other servers and GGUF files are not converted.
+        # Models on other servers and weights in GGUF files are not converted.
         if name in names and row.server is None and row.gguf is None:
             _fetch(weights, row)
             fields |= _written(loader, row, folder, written, weights)
@@ -75,7 +76,7 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
 def _written(
     loader: Any, row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights
 ) -> dict[str, Any]:
-    """Writes the row's missing weights and returns its changed fields."""
+    """Writes the row's weights unless they were already written. Returns the row's changed fields."""
     changes: dict[str, Any] = {}
     if row.shared not in written:
         to = _named(folder, row.weights, set(written.values()))
@@ -97,7 +98,7 @@ def _written(
 
 
 def _copied(row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights) -> dict[str, Any]:
-    """Copies the small models of the pipeline unchanged."""
+    """Copies the pipeline's small models unchanged."""
 
     def copied(of: str) -> str:
         if of not in written:
@@ -119,14 +120,14 @@ def _copied(row: PipelineRow, folder: Path, written: dict[Hashable, str], weight
 
 
 def _fetch(weights: Weights, row: PipelineRow) -> None:
-    """Waits for weights in S3."""
+    """Waits until the row's weights have been copied from S3."""
     weights.want(row.all_weights)
     while not weights.ready(row.all_weights):
         time.sleep(_LOOK)
 
 
 def _named(folder: Path, weights: str, taken: set[str]) -> Path:
-    """Returns a folder that is named after the weights and is not taken."""
+    """Returns a new folder, named after the weights."""
     name = re.sub(r"[^A-Za-z0-9._-]", "-", weights.rstrip("/").rpartition("/")[2]) or "weights"
     number = 1
     while str(to := folder / (name if number == 1 else f"{name}-{number}")) in taken:

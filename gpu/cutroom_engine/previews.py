@@ -1,4 +1,4 @@
-"""Previews: small pictures of a run's unfinished result."""
+"""Sends previews: small pictures of a run's unfinished result."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .overlap import WriteBehind
 
 _logger = logging.getLogger(__name__)
 
-# The longer side of a preview in pixels, and its JPEG quality: a preview has a few kilobytes.
+# A preview's longer side in pixels, and its JPEG quality. A preview has a few kilobytes.
 _SIDE, _QUALITY = 320, 75
 
-# Draws a preview of any size, with about the result's aspect ratio.
+# Draws a preview in any size. Its aspect ratio is about the result's.
 Draw = Callable[[], Frame]
 
 
 class Previews:
-    """The previews of one run, at a limited rate.
+    """Makes the previews of one run, at a limited rate.
 
-    They are drawn and encoded in a thread, for which the device does not wait. If one fails,
-    there are no more previews, but the run continues. It is a context manager: leaving it ends
-    the thread."""
+    A thread draws and encodes them, so that the device does not wait. If a preview fails, the run continues without
+    previews. Use it as a context manager: leaving it ends the thread.
+    """
 
     def __init__(self, every: float, width: int, height: int, send: Callable[[bytes], None]) -> None:
-        """width and height are the result's. send receives each preview, a JPEG, in the thread."""
+        """width and height are the result's size. The thread calls send with each preview, a JPEG."""
         scale = min(1.0, _SIDE / max(width, height))
         self._size = max(1, round(width * scale)), max(1, round(height * scale))
         self._every, self._send = every, send
@@ -49,8 +49,8 @@ class Previews:
         self._behind.__exit__(kind, error, trace)
 
     def offer(self, begin: Callable[[], Draw]) -> None:
-        """Makes a preview if one is due. begin is called immediately, and its result in the
-        thread."""
+        """Makes a preview if it is time for one. begin is called immediately; the function that it returns draws the
+        preview in the thread."""
         now = time.monotonic()
         if self._busy or self._over or now < self._due_at:
             return

@@ -1,5 +1,4 @@
-"""Encoded prompts: each is encoded once, and the encoders may leave the device while the rest
-computes."""
+"""Encodes prompts and caches them, so that a text encoder can leave the device while other models compute."""
 
 from __future__ import annotations
 
@@ -8,27 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-# The number of cached prompts. A run of several windows has one prompt, and some prompts recur.
+# The number of encoded prompts to cache. All windows of a run use the same prompt, and some prompts are used again.
 _KEPT = 8
 
 
 class Prompts:
-    """Lets a pipeline encode its prompts with text encoders that are not its own."""
+    """Lets a pipeline encode its prompts with text encoders that it shares with other pipelines."""
 
     def __init__(self, pipe: Any, encoders: Mapping[str, Any], device: str, leaves: bool) -> None:
-        """encoders are the parts that the pipeline lacks, by name. With leaves, they come to the
-        device only to encode."""
+        """encoders are the pipeline's missing text encoders, by name. If leaves is set, they are on the device only
+        while they encode."""
         self.encoders = dict(encoders)
         self._pipe = pipe
         self._device = device if leaves else None
         self._encode: Callable[..., Any] = pipe.encode_prompt
         self._kept: OrderedDict[tuple[tuple[str, Any], ...], Any] = OrderedDict()
-        # Pipelines use their text encoders only here.
+        # This is the only method in which pipelines use their text encoders.
         pipe.encode_prompt = self._encoded
 
     def _encoded(self, **arguments: Any) -> Any:
         """Replaces the pipeline's method."""
-        if "image" in arguments:  # the model may use the image as a prompt too, and an image does not recur
+        if "image" in arguments:  # the model may use it like the prompt, and images rarely recur
             return self._anew(arguments)
         key = tuple(sorted(arguments.items()))
         if key not in self._kept:
@@ -47,8 +46,8 @@ class Prompts:
 
 @contextmanager
 def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[None]:
-    """Lends the pipeline an encoder temporarily, because a pipeline takes its device from its
-    parts. With a device, the encoder moves there and back."""
+    """Gives the pipeline an encoder for a while. Pipelines must not keep it, because they derive their own device
+    from their parts. If device is set, the encoder moves there and back."""
     restore: Callable[[], None] = _brought(encoder, device) if device is not None else lambda: None
     setattr(pipe, name, encoder)
     try:
@@ -59,8 +58,8 @@ def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[No
 
 
 def _brought(encoder: Any, device: str) -> Callable[[], None]:
-    """Copies the encoder to the device; the returned function drops the copy. The encoder is
-    unchanged, so no copy back is needed."""
+    """Copies the encoder's weights to the device. The returned function drops the copy. Encoding does not change
+    weights, so they need not be copied back."""
     tensors = [*encoder.parameters(), *encoder.buffers()]
     at_home = [tensor.data for tensor in tensors]
 
@@ -72,6 +71,6 @@ def _brought(encoder: Any, device: str) -> Callable[[], None]:
         for tensor, data in zip(tensors, at_home, strict=True):
             tensor.data = data.to(device, copy=True)
     except BaseException:
-        restore()  # there was not enough memory for all of it
+        restore()  # not all of the weights fit into memory
         raise
     return restore

@@ -1,4 +1,4 @@
-"""A worker's requests and the responses to them: the protocol of shared/engine/engineserver."""
+"""A worker's requests and their responses. shared/engine/engineserver documents the protocol."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Code = Literal["invalid_input", "engine_error"]
 
 
 class Input(BaseModel):
-    """An input file and its properties. Times are in seconds. Sizes are in pixels as displayed,
-    after the file's rotation."""
+    """An input file and its properties. Times are in seconds. Sizes are in pixels, as displayed after any rotation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,17 +22,17 @@ class Input(BaseModel):
     height: int = 0
     duration: float = Field(default=0, ge=0)
     audio: bool = False
-    # The tracks to read, counted among the video tracks that are not covers and among the audio tracks.
+    # The indices of the tracks to read: among the video tracks except cover pictures, and among the audio tracks.
     picture_track: int = Field(default=0, ge=0)
     sound_track: int = Field(default=0, ge=0)
-    # FFmpeg's name for a decoder, if its default decoder ignores alpha.
+    # FFmpeg's name of the decoder to use, if the default decoder would ignore transparency.
     decoder: str = ""
-    # Frames may be interlaced.
+    # Whether frames may be interlaced.
     interlaced: bool = False
 
 
 class RunRequest(BaseModel):
-    """A run. Unknown fields are from later versions and are ignored."""
+    """A run. Unknown fields come from later versions and are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,9 +48,9 @@ class RunRequest(BaseModel):
     height: int = Field(ge=2, le=8192)
     fps: int = Field(default=0, ge=0, le=120)
     duration: float = Field(default=0, ge=0, le=3600)
-    # Seconds until the run is stopped, or 0 if unknown.
+    # How many seconds remain until the run is stopped, or 0 if that is unknown.
     remaining: float = Field(default=0, ge=0)
-    # The shortest time between two previews in seconds, 0 for no previews.
+    # The minimum number of seconds between two previews, or 0 for no previews.
     preview_every: float = Field(default=0, ge=0)
     folder: str
     output: str
@@ -66,12 +65,12 @@ class RunRequest(BaseModel):
 
     @property
     def frame_count(self) -> int:
-        """The number of frames in the result: as long as the input, and at least one."""
+        """The number of frames in the result. It lasts as long as the input, and has at least one frame."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
 
     @property
     def lora(self) -> str:
-        """The name of the LoRA that the form's field lora chooses, or ""."""
+        """The name of the LoRA that the form's field "lora" chooses, or ""."""
         return str((self.options or {}).get("lora") or "")
 
     def flag(self, name: str) -> bool:
@@ -80,7 +79,7 @@ class RunRequest(BaseModel):
 
 
 class EstimatedEdit(BaseModel):
-    """A kind of edit, with the lengths for which its time is requested, in seconds."""
+    """A kind of edit, and the lengths in seconds for which estimates are requested."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,7 +92,7 @@ class EstimatedEdit(BaseModel):
     lengths: list[Annotated[float, Field(ge=0, le=3600)]] = Field(max_length=64)
 
     def request(self, length: float) -> RunRequest:
-        """Returns an edit with the given length and files that do not exist."""
+        """Returns an edit with the given length. Its files do not exist."""
         data = None if self.kind == "text-to-video" else Input(path="", mime="")
         reference = Input(path="", mime="") if self.reference else None
         return RunRequest.model_construct(
@@ -110,13 +109,13 @@ class EstimatedEdit(BaseModel):
 
 
 class EstimatesRequest(BaseModel):
-    """The edits whose times are requested."""
+    """The edits whose run times are to be estimated."""
 
     edits: list[EstimatedEdit] = Field(max_length=1000)
 
 
 class RunError(Exception):
-    """Ends a run. The message is for the user: it contains no path and no text from a library."""
+    """Ends a run with an error. The message is for the user: it must not contain paths or a library's messages."""
 
     def __init__(self, code: Code, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -125,14 +124,14 @@ class RunError(Exception):
         self.retryable = retryable
 
     def line(self) -> dict[str, Any]:
-        """Returns the protocol's line for the error."""
+        """Returns the error as a line of the protocol."""
         return {"error": {"code": self.code, "message": self.message, "retryable": self.retryable}}
 
 
 def invalid_input(message: str) -> RunError:
-    """Returns the error for an input that can never be edited."""
+    """Returns an error that blames the input. A retry would fail in the same way."""
     return RunError("invalid_input", message)
 
 
 class RunCancelled(Exception):
-    """Ends a run for which no caller is waiting."""
+    """Ends a run because no caller is waiting for it."""

@@ -1,4 +1,4 @@
-"""Transformers whose weights, in a GGUF file, have fewer bits than the computation."""
+"""Loads transformers from GGUF files, which store weights with fewer bits than the computation uses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .weights import WeightsError
 
 
 def transformer(file: Path, pipeline: Path, precision: torch.dtype) -> torch.nn.Module:
-    """Returns the transformer in a pipeline's folder, with the file's weights. Each layer's weights
-    are converted to the precision when the layer computes."""
+    """Returns the transformer of a pipeline's folder, with the weights in the file. Each layer converts its weights
+    to the precision when it computes."""
     if not file.is_file():
         raise WeightsError(f"{file}: no such file", retryable=False)
     kind = getattr(diffusers, json.loads((pipeline / "model_index.json").read_text())["transformer"][1])

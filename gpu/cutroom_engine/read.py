@@ -1,7 +1,8 @@
 """Decodes inputs as a stream.
 
-They are untrusted: the demuxer is forced to the type that the worker detected, and reads only one
-file's bytes, so that the file cannot name another file."""
+Inputs are untrusted. Only the demuxer for the type that the worker has detected is used. It can read only the bytes
+of this one file, so the file cannot make it open others.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ _IMAGES = {
     "image/gif": "GIF",
 }
 
-# docs/contract/media.md#input-limits: an image has at most 50 megapixels. The rest is a margin, for
-# example for the blocks of a codec.
+# An image has at most 50 megapixels (docs/contract/media.md#input-limits). The rest is a margin, for example for
+# codecs that round sides up to whole blocks.
 _MAX_PIXELS = 60_000_000
 
 
@@ -70,11 +71,10 @@ def opened(source: Input) -> Iterator[InputContainer]:
 
 
 def video_frames(source: Input, width: int, height: int, fps: float, count: int) -> Iterator[Frame]:
-    """Yields count frames of the video at the rate and the size, upright, opaque and in
-    sRGB.
+    """Yields count frames of the video with the given frame rate and size: upright, opaque and in sRGB.
 
-    The first frame lasts from the start, and the last one to the end. It decodes no further than it
-    must."""
+    The first frame is shown from time 0, and the last one until the end. Only as much as needed is decoded.
+    """
     with opened(source) as container:
         stream = _picture_track(container, source.picture_track)
         begin = (container.start_time or 0) / 1_000_000
@@ -99,7 +99,7 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
 
 
 def image(source: Input) -> Image.Image:
-    """Returns an image file's picture, or an animation's first frame, upright and opaque."""
+    """Returns the picture in an image file, or the first frame of an animation, upright and opaque."""
     form = _IMAGES.get(source.mime)
     if form is None:
         raise invalid_input("The file is not an image.")
@@ -117,12 +117,12 @@ def image(source: Input) -> Image.Image:
         raise invalid_input("The image cannot be decoded.") from error
     except OSError as error:
         if error.errno is not None:
-            raise  # a disk error, not an image error
+            raise  # the disk failed, and the image may be fine
         raise invalid_input("The image cannot be decoded.") from error
 
 
 def _picture_track(container: InputContainer, number: int) -> Any:
-    """Returns the selected video track. Cover pictures do not count as tracks."""
+    """Returns the video track with the given index. Cover pictures do not count as tracks."""
     attached = av.stream.Disposition.attached_pic
     tracks = [stream for stream in container.streams.video if not stream.disposition & attached]
     if number >= len(tracks):
@@ -132,7 +132,7 @@ def _picture_track(container: InputContainer, number: int) -> Any:
 
 
 def _decoded(container: InputContainer, stream: Any, name: str) -> Iterator[av.VideoFrame]:
-    """Yields the frames that can be decoded, and skips broken ones between them."""
+    """Yields the frames that can be decoded. Broken frames in between are skipped."""
     decoder: Any = av.CodecContext.create(name, "r") if name in ("libvpx", "libvpx-vp9") else None
     broken: Exception | None = None
     decoded = False
@@ -152,7 +152,7 @@ def _decoded(container: InputContainer, stream: Any, name: str) -> Iterator[av.V
 
 
 def _deinterlaced(frames: Iterator[av.VideoFrame], stream: Any) -> Iterator[av.VideoFrame]:
-    """Yields deinterlaced frames. Frames whose size differs from the first one stay interlaced."""
+    """Deinterlaces frames. Frames with a different size than the first one stay interlaced."""
     graph, size = None, (0, 0)
     for frame in frames:
         if graph is None:
@@ -177,7 +177,7 @@ def _pulled(graph: av.filter.Graph) -> Iterator[av.VideoFrame]:
 
 
 def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterator[tuple[int, av.VideoFrame]]:
-    """Yields each frame with the number of the result's frame that first shows it."""
+    """Yields each frame with the index of the first frame of the result that shows it."""
     last = 0
     for frame in frames:
         tick = last if frame.time is None else math.floor((frame.time - begin) * fps + 0.5)
@@ -186,8 +186,7 @@ def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterato
 
 
 def _boxed(frame: av.VideoFrame, width: int, height: int, shape: float) -> Frame:
-    """Fits a frame, on black, into the first frame's box. shape is the first frame's stored
-    shape."""
+    """Fits a frame into the first frame's box, on black. shape is the aspect ratio of the first frame as stored."""
     share = frame.width / frame.height / shape
     if abs(share - 1) < 0.01:
         return _convert(frame, width, height)
@@ -206,7 +205,7 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
         width, height = height, width
     matrix = frame.colorspace
     if matrix == Colorspace.DEFAULT or matrix in (0, 2):
-        # Players assume this for high definition without a declared matrix.
+        # Players assume these matrices if the file declares none: BT.709 for high definition, otherwise BT.601.
         matrix = Colorspace.ITU709 if max(frame.width, frame.height) >= 1280 else Colorspace.ITU601
     options: dict[str, Any] = {
         "width": width,
@@ -226,11 +225,11 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
         picture = ((layered[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)
     else:
         picture = np.asarray(frame.reformat(format="rgb24", **options).to_ndarray(), dtype=np.uint8)
-    # FFmpeg's display rotation is counterclockwise, and so is NumPy's.
+    # FFmpeg's rotation angle is counterclockwise, and so is NumPy's.
     return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
 
 
-# Errors about the machine's resources: the input is not to blame.
+# These errors are about the machine's resources, so the input is not to blame.
 _TROUBLE = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 _TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
 

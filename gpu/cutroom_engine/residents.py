@@ -1,4 +1,4 @@
-"""The pipelines in memory."""
+"""Decides which pipelines are in memory."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ class Meter(Protocol):
     """Measures the memory of a device, in bytes."""
 
     def used(self) -> int:
-        """Returns the bytes of all tensors now."""
+        """Returns how many bytes all tensors use now."""
 
     def begin(self) -> None:
-        """Resets the peak."""
+        """Restarts the measurement of the peak."""
 
     def most(self) -> int:
-        """Returns the peak since the last reset."""
+        """Returns the peak since begin."""
 
 
 class Residents:
-    """Keeps as many pipelines as fit into memory, and evicts the least recently used first. Their
-    memory is computed, and corrected by a meter's measurements. One thread uses it; names and
-    memory may be called by any."""
+    """Keeps as many pipelines in memory as fit, and evicts the least recently used ones. How much memory they need is
+    computed, and corrected by measurements. Only one thread may use it, but any thread may call names and memory."""
 
     def __init__(
         self, rows: Mapping[str, PipelineRow], memory: int | None, load: Load, meter: Meter | None = None
@@ -45,8 +44,8 @@ class Residents:
         self._load = load
         self._meter = meter
         self._resident: OrderedDict[str, Pipeline] = OrderedDict()
-        # Bytes by pipeline: how far its weights exceeded the computed size of the new ones, the most
-        # that a run used on top of all weights, and the peak use during a run.
+        # Three figures for each pipeline, in bytes: by how much its new weights exceeded their computed size, the
+        # most that a run needed in addition to all weights, and the peak of all memory during a run.
         self._beyond: dict[str, int] = {}
         self._working: dict[str, int] = {}
         self._most: dict[str, int] = {}
@@ -56,7 +55,7 @@ class Residents:
         return list(self._resident)
 
     def get(self, name: str) -> Pipeline:
-        """Returns the pipeline, and loads it first if it is not in memory."""
+        """Returns the pipeline. It is loaded first if it is not in memory."""
         if name in self._resident:
             self._resident.move_to_end(name)
             return self._resident[name]
@@ -73,7 +72,7 @@ class Residents:
 
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
-        """Measures the memory that a run of the pipeline uses."""
+        """Measures how much memory a run of the pipeline uses."""
         if self._meter is None:
             yield
             return
@@ -87,9 +86,9 @@ class Residents:
             self._most[name] = max(self._most.get(name, 0), most)
 
     def memory(self) -> dict[str, dict[str, int]]:
-        """Returns bytes by pipeline and kind: computed is its computed memory with no other
-        pipeline loaded, needed the corrected figure, and measured the highest use in one of its
-        runs, other pipelines included."""
+        """Returns figures in bytes by pipeline and kind. "computed" is the memory computed for the pipeline as the
+        only one loaded, "needed" is that figure corrected by measurements, and "measured" is the peak of all memory
+        during one of its runs."""
         found: dict[str, dict[str, int]] = {}
         for name, row in self._rows.items():
             computed, needed = footprint(name, row), self._need(name)
@@ -102,8 +101,8 @@ class Residents:
         return found
 
     def evict_all(self) -> None:
-        """Releases all memory, even of a pipeline that failed to load. The garbage collector must
-        run, because the pipeline's parts refer to each other."""
+        """Releases all memory, even of a pipeline that failed to load. The garbage collector must run, because a
+        pipeline's parts refer to each other."""
         gc.collect()
         for name in self.names():
             self._evict(name)
@@ -114,21 +113,21 @@ class Residents:
         return self._memory is not None and len(known) == len(needs) and together(known) <= self._memory
 
     def _need(self, name: str) -> Footprint | None:
-        """Returns the pipeline's memory if known. A run below the computed figure says
-        nothing about a larger one."""
+        """Returns the memory that the pipeline needs, if known. A run that needed less than computed does not lower
+        the figure, because a larger run may need more."""
         row = self._rows[name]
         computed = footprint(name, row)
         if computed is None or name not in self._beyond:
             return computed
         beyond, working = self._beyond[name], self._working.get(name, 0)
         if row.memory is not None:
-            # The map's figure covers weights and runs together and is never lowered.
+            # The map's figure covers weights and runs together, and is never lowered.
             beyond, working = max(0, beyond), max(0, working + min(0, beyond))
         corrected: Hashable = "beyond", name
         return Footprint(computed.parts | {corrected: beyond}, max(computed.working, working))
 
     def _missing(self, name: str) -> int:
-        """Returns the computed bytes of a pipeline's parts that are not in memory."""
+        """Returns the computed size of those parts of a pipeline that are not in memory, in bytes."""
         computed = footprint(name, self._rows[name])
         if computed is None:
             return 0

@@ -1,4 +1,4 @@
-"""Runs: one at a time on the device. Every caller is notified of the outcome."""
+"""Performs runs, one at a time on the device. Each caller is notified of its run's outcome."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ from .weights import WeightsError
 
 _logger = logging.getLogger(__name__)
 
-# The time after which a cancelled run counts as stuck, in seconds. It is longer than a denoising
-# step of a large model.
+# After this many seconds a cancelled run counts as stuck. A denoising step of a large model takes less time.
 STUCK_AFTER = 180.0
 
-# The time without a sign of life after which a run counts as hung, in seconds, once its weights are
-# loaded. Signs are the calls of its models. The longest call is much shorter.
+# Once its weights are loaded, a run counts as hung after this many seconds without a call of a model. The longest
+# call takes much less time.
 HUNG_AFTER = 300.0
 
-# How long the shutdown waits for the run's next step, in seconds.
+# How long a shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
-# The interval of checks for runs that wait for weights, in seconds.
+# How often to check for weights that runs wait for, in seconds.
 _LOOK = 0.5
-# The longest name that a result reports, in characters.
+# The maximum length of the engine name that a result reports, in characters.
 _MAX_NAME = 64
 
-# W3C Trace Context: version, trace, parent, flags.
+# The header of W3C Trace Context: version, trace id, parent id and flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
 _DISK_FULL = RunError("engine_error", "The disk is full, so the result could not be stored.")
@@ -57,20 +56,21 @@ Notify = Callable[[dict[str, Any]], None]
 
 
 class Supply(Protocol):
-    """Copies weights to the disk: see weights.Weights."""
+    """Copies weights to the disk. weights.Weights implements it."""
 
     def want(self, weights: Iterable[str]) -> None:
-        """Records that a run needs the weights."""
+        """Notes that a run needs the weights."""
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Reports whether the run no longer has to wait for them."""
+        """Reports whether a run need not wait for the weights any longer."""
 
 
 class Run:
     """An accepted run.
 
-    notify receives the lines of the protocol. It is called on the device's thread, on the previews'
-    thread, or on the thread that stops the server."""
+    notify receives the lines of the protocol. It is called in the device's thread, in the previews' thread, or in the
+    thread that stops the server.
+    """
 
     def __init__(self, request: RunRequest, notify: Notify, traceparent: str = "") -> None:
         self.request = request
@@ -91,55 +91,56 @@ class Run:
             self._cancelled_at = time.monotonic()
 
     def end(self, line: dict[str, Any]) -> None:
-        """Sends the outcome of the run unless it was already sent."""
+        """Sends the run's outcome unless an outcome was already sent."""
         if self._ended.acquire(blocking=False):
             self._notify(line)
 
     @property
     def cancelled(self) -> bool:
-        """Reports whether the caller has stopped waiting."""
+        """Reports whether the caller no longer waits for the run."""
         return self._cancelled_at is not None
 
     @property
     def cancelled_for(self) -> float:
-        """Returns the seconds since it was cancelled, or 0."""
+        """Returns how many seconds ago the run was cancelled, or 0 if it was not."""
         return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
 
     def report(self, fraction: float, stage: str) -> None:
-        """Sends the progress. Raises RunCancelled if no caller is waiting."""
+        """Sends the progress. Raises RunCancelled if no caller is waiting for the run."""
         self.check()
         self.stage = stage
-        # A second attempt starts over, but progress never falls.
+        # A second attempt starts from the beginning, but the reported progress never decreases.
         self._fraction = max(self._fraction, min(fraction, 1.0))
         self._notify(self.line())
 
     @property
     def quiet_for(self) -> float:
-        """Returns the seconds since its models' last sign of life, or 0 before they are loaded,
-        which may take any time."""
+        """Returns the seconds since a model of the run was last called, or 0 while models are loaded, which may take
+        any time."""
         return 0.0 if self.stage in ("wait", "load") else time.monotonic() - self._moved_at
 
     def check(self) -> None:
-        """Records that the run continues. Raises RunCancelled if no caller is waiting."""
+        """Notes that the run is alive. Raises RunCancelled if no caller is waiting for the run."""
         self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
 
     def show(self, preview: bytes) -> None:
-        """Sends a preview with the progress."""
+        """Sends a preview together with the progress."""
         self._notify(self.line() | {"preview": base64.b64encode(preview).decode()})
 
     def line(self) -> dict[str, Any]:
-        """Returns the protocol's line with the run's progress."""
+        """Returns the run's progress as a line of the protocol."""
         return {"progress": round(self._fraction, 4), "stage": self.stage}
 
 
 class Runner:
-    """Performs runs one at a time in a separate thread.
+    """Performs runs in a separate thread, one at a time.
 
-    Images and videos take turns if both wait, because the sender of an image waits for it: at most
-    the current video goes first. Within a kind, runs start in order of arrival. A run whose weights
-    are not on the disk yet does not delay others."""
+    If both images and videos are waiting, they alternate, because the sender of an image waits for the response: so
+    it waits for at most one video. Among images and among videos, runs start in order of arrival. A run whose weights
+    are still being copied does not delay others.
+    """
 
     def __init__(
         self,
@@ -158,9 +159,9 @@ class Runner:
         self._waiting = waiting
         self._weights = weights
         self._estimates = Estimates(models.pipelines, models.card)
-        # Held while runs are added or removed or the server starts to stop; notified of all three.
+        # Hold this lock to add or remove runs, or to begin a stop. All three notify the waiting threads.
         self._changed = threading.Condition()
-        # The accepted runs that have not ended, in order of arrival.
+        # The accepted runs that have not ended yet, in order of arrival.
         self._runs: list[Run] = []
         self._current: Run | None = None
         self._last_was_image = False
@@ -173,8 +174,8 @@ class Runner:
         self._thread.start()
 
     def drain(self) -> None:
-        """Accepts no more runs and ends the current ones immediately: their callers learn that another
-        server may perform them, and do not wait for the next step."""
+        """Rejects new runs and ends the current ones immediately. Callers do not have to wait for the next step, and
+        learn that another server may perform their run."""
         with self._changed:
             self._draining = True
             runs = list(self._runs)
@@ -183,7 +184,7 @@ class Runner:
             run.end(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains and waits a limited time for the thread to end."""
+        """Drains, then waits for the thread for a limited time."""
         self.drain()
         with self._changed:
             self._stopped = True
@@ -194,18 +195,18 @@ class Runner:
 
     @property
     def stuck(self) -> bool:
-        """Reports whether a run hangs or does not end after its cancellation."""
+        """Reports whether a run hangs, or has not ended long after it was cancelled."""
         if (current := self._current) is None:
             return False
         return current.cancelled_for > STUCK_AFTER or current.quiet_for > HUNG_AFTER
 
     @property
     def lost(self) -> bool:
-        """Reports whether only another process can perform runs."""
+        """Reports whether only a new process can perform runs."""
         return self._broken or self.stuck
 
     def health(self) -> str:
-        """Returns "ok" or why no run is possible."""
+        """Returns "ok", or the reason why no run is possible."""
         if self._broken:
             return "device lost"
         if self._draining:
@@ -215,7 +216,7 @@ class Runner:
         return "ok" if self._thread.is_alive() else "stopped"
 
     def unfinished(self) -> int:
-        """Returns the number of accepted runs that have not ended."""
+        """Returns the number of accepted runs that have not ended yet."""
         with self._changed:
             return len(self._runs)
 
@@ -224,8 +225,8 @@ class Runner:
         return self._residents.names()
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
-        """Returns the estimated time of such an edit for each of its lengths, and its possible
-        error; None if it is not supported or unknown."""
+        """Returns the estimated seconds for each length of such an edit, and how wrong they may be. Returns None if
+        the edit is not supported or its time is unknown."""
         requests = [edit.request(length) for length in edit.lengths]
         try:
             name = self._pipeline_of(edit.request(0))
@@ -237,10 +238,10 @@ class Runner:
         return {"seconds": [round(one or 0, 3) for one in seconds], "slack": self._estimates.slack(name)}
 
     def submit(self, request: RunRequest, notify: Notify, traceparent: str = "") -> Run:
-        """Accepts a run or raises RunError.
+        """Accepts a run, or raises RunError.
 
-        A traceparent (W3C Trace Context) puts the trace into the log; an invalid one is
-        ignored."""
+        If traceparent (W3C Trace Context) is valid, the log lines of the run contain its trace id.
+        """
         needed = self._weights_of(request)
         self._check_paths(request)
         self._check_lora(request)
@@ -251,7 +252,7 @@ class Runner:
                 raise _BROKEN
             if self._draining:
                 raise _ENDING
-            # One of these runs is running, not waiting.
+            # One of the runs is already running, so it does not count as waiting.
             if len(self._runs) > self._waiting:
                 raise _BUSY
             self._runs.append(run)
@@ -260,7 +261,7 @@ class Runner:
         return run
 
     def _next(self) -> Run | None:
-        """Waits for the next run. Returns None if there will be no more."""
+        """Waits for the next run. Returns None if the server stops."""
         with self._changed:
             while self._runs or not self._stopped:
                 for run in sorted(self._runs, key=lambda run: _is_image(run) == self._last_was_image):
@@ -286,7 +287,7 @@ class Runner:
                 run.end(line)
 
     def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
-        """Performs a run. Returns the line with its outcome, and the outcome as a word."""
+        """Performs a run. Returns the last line for the caller, and the outcome as a word."""
         log = run.log
         try:
             self._attempt(run, stages)
@@ -328,7 +329,7 @@ class Runner:
             return
         except MemoryError:
             _logger.warning("out of memory; trying again without other pipelines", extra=run.log)
-        # Do this outside the handler, whose traceback would keep tensors alive.
+        # Evict outside of the exception handler, because its traceback keeps tensors alive.
         self._residents.evict_all()
         self._edit(run, name, stages)
 
@@ -343,12 +344,11 @@ class Runner:
         with self._residents.measured(name):
             Edit(run.request, row, pipeline, run.report, run.check, stages, show=run.show).run()
         run.report(1, "encode")
-        if not (first and row.compile):  # compiling takes minutes on the first run
+        if not (first and row.compile):  # the first run also compiles, which takes minutes
             self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _engine_of(self, request: RunRequest) -> str:
-        """Returns the name that a job shows for its engine: the name of the weights, otherwise the
-        name of the pipeline."""
+        """Returns the engine name that a job shows: the name of the weights, or else of the pipeline."""
         name = self._pipeline_of(request)
         return (PurePosixPath(self._models.pipelines[name].weights).name or name)[:_MAX_NAME]
 
@@ -375,7 +375,7 @@ class Runner:
         return self._models.pipelines[self._pipeline_of(request)].all_weights
 
     def _check_paths(self, request: RunRequest) -> None:
-        """Rejects paths outside the folder for runs."""
+        """Rejects paths that are not in the folder for runs."""
         folder = Path(request.folder)
         if not folder.is_absolute() or not folder.is_dir() or Path(request.output).parent != folder:
             raise RunError("engine_error", "The engine cannot reach the folder of the edit.")
@@ -392,7 +392,7 @@ class Runner:
             raise RunError("invalid_input", f"There is no LoRA {request.lora[:32]!r} for {request.model}.")
 
     def _check_length(self, request: RunRequest) -> None:
-        """Rejects a run that is not expected to finish in time, before any work."""
+        """Rejects a run in advance if it would probably not finish in time."""
         name = self._pipeline_of(request)
         if not self._estimates.too_long(name, request):
             return
@@ -405,7 +405,7 @@ class Runner:
 
 
 def _spoken(seconds: float) -> str:
-    """Returns a duration as text."""
+    """Returns a duration in words."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 

@@ -1,4 +1,4 @@
-"""Models from transformers that estimate depth and segment parts."""
+"""Runs models from transformers that estimate depth and segment pictures into parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .controls import Mask, near_is_light
 from .exclusive import LOADING
 from .frames import Frame
 
-# The number of pictures that are processed together.
+# The number of pictures to process together.
 _BATCH = 4
 
 _OPTIONS: dict[str, Any] = {"local_files_only": True}
@@ -33,8 +33,7 @@ class Depth:
             )
 
     def pictures(self, frames: list[Frame], check: Callable[[], None]) -> list[Frame]:
-        """Returns a depth picture for each frame, with near things light. check is called every few
-        frames."""
+        """Returns a depth picture for each frame, in which near things are light. Calls check every few frames."""
         seen: list[Frame] = []
         for batch, sizes in _batches(frames, check):
             inputs = self._process(images=batch, return_tensors="pt").to(self._device)
@@ -62,7 +61,7 @@ class Parser:
         self._labels = [known[label.lower()] for label in labels]
 
     def areas(self, frames: list[Frame], check: Callable[[], None]) -> list[Mask]:
-        """Returns where the labels are in each frame. check is called every few frames."""
+        """Returns the area of the labeled parts in each frame. Calls check every few frames."""
         seen: list[Mask] = []
         for batch, sizes in _batches(frames, check):
             inputs = self._process(images=batch, return_tensors="pt").to(self._device)
@@ -76,7 +75,7 @@ class Parser:
 def _batches(
     frames: list[Frame], check: Callable[[], None]
 ) -> Iterator[tuple[list[Image.Image], list[tuple[int, int]]]]:
-    """Yields pictures with their heights and widths."""
+    """Yields batches of pictures, with each picture's height and width."""
     for start in range(0, len(frames), _BATCH):
         check()
         batch = frames[start : start + _BATCH]

@@ -1,5 +1,5 @@
-"""Rows whose model runs on a separate server, such as one with several cards: vLLM-Omni and SGLang
-serve diffusion models through OpenAI's API, POST /v1/videos and /v1/images/edits."""
+"""Runs models on separate servers, for example with several cards. vLLM-Omni and SGLang serve diffusion models
+through OpenAI's API: POST /v1/videos and /v1/images/edits."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from .read import video_frames
 from .styles import STYLES, Shot
 from .write import VideoWriter
 
-# The time limit of a call that does not wait for a model, and the interval of polls for a video, in seconds.
+# The time limit of a call that does not wait for a model, and how often to poll a video, in seconds.
 _CALL, _POLL = 60.0, 1.0
 
-# The number of consecutive polls that may fail.
+# After this many failed polls in a row, the run fails.
 _LOST = 10
 
-# The size limits of responses in bytes: of a record or an image, and of a video.
+# The maximum size of a response in bytes: for a record or an image, and for a video.
 _MAX_ANSWER, _MAX_VIDEO = 64 << 20, 1 << 30
 
 _AWAY = RunError("engine_error", "The engine's server cannot be reached.", retryable=True)
@@ -55,7 +55,7 @@ class _Form:
     """A multipart form."""
 
     fields: dict[str, str] = field(default_factory=dict)
-    # Field, MIME type, extension and content.
+    # For each file: the field, MIME type, extension and content.
     files: list[tuple[str, str, str, bytes]] = field(default_factory=list)
 
     def encoded(self) -> tuple[bytes, str]:
@@ -73,10 +73,10 @@ class _Form:
 
 
 class ServedPipeline:
-    """A pipeline on a server. It is a pipeline.Pipeline."""
+    """A pipeline that runs on another server. It implements pipeline.Pipeline."""
 
     def __init__(self, row: PipelineRow, key: str = "", *, poll: float = _POLL) -> None:
-        """key is the server's API key, or ""."""
+        """key is the server's API key. "" means no key."""
         assert row.server is not None
         self._row = row
         self._server: ServerRow = row.server
@@ -87,7 +87,7 @@ class ServedPipeline:
     def run(
         self, shot: Shot, on_step: Callable[[float], None], check: Check, previews: Previews | None = None
     ) -> list[Frame]:
-        """See pipeline.Pipeline. The servers have no previews."""
+        """Implements pipeline.Pipeline. These servers send no previews."""
         check()
         if self._takes == "image":
             made = [self._image(shot, check)]
@@ -97,7 +97,7 @@ class ServedPipeline:
             return self._video(shot, Path(folder), on_step, check)
 
     def close(self) -> None:
-        """Does nothing, because it holds nothing."""
+        """Does nothing, because there is nothing to release."""
 
     def _video(self, shot: Shot, folder: Path, on_step: Callable[[float], None], check: Check) -> list[Frame]:
         body, kind = self._request(shot, folder)
@@ -140,14 +140,14 @@ class ServedPipeline:
         on_step(1.0)
 
     def _forget(self, path: str) -> None:
-        """Asks the server once to stop and delete the video. Servers delete old videos anyway."""
+        """Asks the server once to stop and delete the video. If that fails, servers delete old videos anyway."""
         try:
             self._call("DELETE", path)
         except RunError:
             return
 
     def _request(self, shot: Shot, folder: Path) -> tuple[bytes, str]:
-        """Returns the body of the call that requests a video, and its type."""
+        """Returns the body and the content type of the call that requests a video."""
         options = self._options(shot)
         clip = _clip(shot, folder) if shot.frames else None
         size = {"num_frames": shot.length, "fps": shot.fps}
@@ -191,7 +191,7 @@ class ServedPipeline:
         return np.asarray(made, dtype=np.uint8)
 
     def _patiently(self, path: str, body: bytes, kind: str, check: Check) -> bytes:
-        """Makes a call that waits for the model, and cancels it when the run ends."""
+        """Makes a call that lasts as long as the model works. The call is cancelled when the run ends."""
         connection = self._connect(None)
         with ThreadPoolExecutor(1) as pool:
             answer: Future[bytes] = pool.submit(self._exchange, connection, "POST", path, body, kind, _MAX_ANSWER)
@@ -245,7 +245,7 @@ class ServedPipeline:
 
 
 def _end(connection: http.client.HTTPConnection) -> None:
-    """Cancels a call for which another thread waits."""
+    """Cancels a call that another thread waits for."""
     if connection.sock is not None:
         with suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)
@@ -263,12 +263,12 @@ def _record(content: bytes) -> dict[str, Any]:
 
 
 def _texts(fields: dict[str, Any]) -> dict[str, str]:
-    """Returns fields of a form: values other than texts and numbers become JSON."""
+    """Returns the fields of a form. Values other than strings and numbers are encoded as JSON."""
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
 
 
 def _add(form: _Form, name: str, of: str, mime: str, extension: str, content: bytes) -> None:
-    """Adds a file as a separate part, or as the URL that reference fields expect."""
+    """Adds a file to the form: as a file, or for reference fields as a data URL."""
     if name.endswith("_reference") and name.startswith(("image", "video")):
         form.fields[name] = json.dumps({f"{of}_url": f"data:{mime};base64,{base64.b64encode(content).decode()}"})
     else:

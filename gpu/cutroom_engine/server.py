@@ -23,17 +23,18 @@ from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
-# The longest time between two lines of a run, in seconds. Loading, a working VAE and a large model's step are quiet
-# for longer. The runner finds a hung run, and silence reveals a hung process.
+# The maximum number of seconds between two lines that report a run. Without these lines, a caller would hear nothing
+# while the server loads a pipeline, runs the VAE or computes a step of a large model. The runner detects a run that
+# hangs; silence shows that the whole process hangs.
 _HEARTBEAT = 10.0
 
 
 class Server(uvicorn.Server):
     """Serves an application.
 
-    On a stop signal the runs end immediately, so that their callers can move them elsewhere. The server
-    stops if no more runs are possible, because its supervisor restarts it sooner than a health
-    check would."""
+    A stop signal ends all runs immediately, so that their callers can move them to another server. If no more runs
+    are possible, the server stops, because a supervisor restarts it sooner than a health check would.
+    """
 
     def __init__(self, config: uvicorn.Config, runner: Runner, live: Live | None = None) -> None:
         super().__init__(config)
@@ -41,19 +42,19 @@ class Server(uvicorn.Server):
         self._live = live or no_live()
 
     async def on_tick(self, counter: int) -> bool:
-        """See uvicorn.Server, which checks here ten times a second whether to stop."""
+        """Overrides uvicorn.Server, which calls this ten times a second to find out whether to stop."""
         return await super().on_tick(counter) or self._runner.lost or self._live.lost
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn.Server, which waits here for the running responses."""
+        """Overrides uvicorn.Server, which waits here for the running responses."""
         self._runner.drain()
         self._live.drain()
         await super().shutdown(sockets)
 
 
 def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
-    """Returns the application. The runner and the live sessions work while the application is up;
-    live may be None."""
+    """Returns the application. The runner and the live sessions run as long as the application does. live may be
+    None."""
     live = live or no_live()
 
     @asynccontextmanager
@@ -113,7 +114,7 @@ def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, he
 
 
 async def _answer(run: Run, lines: asyncio.Queue[dict[str, Any]], heartbeat: float) -> AsyncIterator[bytes]:
-    """Yields the lines of a run until its end. A caller that disconnects cancels the run."""
+    """Yields a run's lines until it ends. If the caller disconnects, the run is cancelled."""
     try:
         yield _encode({"progress": 0.0, "stage": "wait"})
         while True:

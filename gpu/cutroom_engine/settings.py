@@ -1,4 +1,4 @@
-"""Settings, from environment variables."""
+"""Reads the settings from environment variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .model_map import parse_bytes
 
 
 class SettingError(Exception):
-    """An error in one line, with the name of the variable."""
+    """A setting is invalid. The message is a single line with the variable's name."""
 
 
 @dataclass(frozen=True)
@@ -23,23 +23,22 @@ class Settings:
     models: Path
     family: str
     device: str
-    # Bytes of device memory for pipelines. None means nearly all.
+    # How many bytes of device memory pipelines may use. None means nearly all.
     memory: int | None
-    # The folder for weights from S3.
+    # The folder for copies of weights from S3.
     weights: Path
-    # Replaces the map's folder /models. "" keeps that folder.
+    # The folder or S3 location that replaces the map's /models. "" keeps /models.
     weights_source: str
-    # The folder for all files of runs. None means anywhere.
+    # The folder that must contain all files of runs. None allows any folder.
     scratch: Path | None
-    # The API key of the rows' servers, or "".
+    # The API key for models on other servers, or "".
     server_key: str
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
-    """Reads CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
-    CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
-    CUTROOM_ENGINE_WEIGHTS_SOURCE, CUTROOM_ENGINE_SCRATCH, CUTROOM_ENGINE_SERVER_KEY and
-    CUTROOM_FAMILY (gen)."""
+    """Reads the variables CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
+    CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS, CUTROOM_ENGINE_WEIGHTS_SOURCE,
+    CUTROOM_ENGINE_SCRATCH, CUTROOM_ENGINE_SERVER_KEY and CUTROOM_FAMILY (gen). Defaults are in parentheses."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:

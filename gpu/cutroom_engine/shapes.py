@@ -1,6 +1,7 @@
-"""The sizes of published models. Memory and time are computed from them.
+"""The sizes of published models, from which memory and run times are computed.
 
-Parameters and layers come from the publishers' configurations."""
+The numbers of parameters and layers are from the publishers' configurations.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +10,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """The parameters of a pipeline's parts, and its transformer's view of a picture."""
+    """The number of parameters in each part of a pipeline, and how its transformer divides pictures into tokens."""
 
     transformer: float
-    # Blocks, and the width of each.
+    # The number of blocks, and their width.
     layers: int
     width: int
     text: float
     vae: float
-    # Other models of the pipeline, such as a reference's encoder.
+    # The parameters of the pipeline's other models, such as the encoder for references.
     other: float = 0
-    # A token covers this many pixels in width and height, and this many frames after the first.
+    # How many pixels a token covers in each direction, and how many frames (after the first).
     side: int = 16
     frames: int = 4
 
     def tokens(self, width: int, height: int, length: int) -> int:
-        """Returns the number of tokens of length frames of the size."""
+        """Returns the number of tokens for this many frames of the size."""
         return -(-width // self.side) * -(-height // self.side) * (1 + (length - 1) // self.frames)
 
     def operations(self, tokens: int) -> float:
-        """Returns the floating-point operations of one pass over the tokens: two for each parameter
-        and token, plus attention, which grows with the square of the tokens."""
+        """Returns the number of floating-point operations for one pass over the tokens: two for each parameter and
+        token, plus attention, which grows with the square of the number of tokens."""
         return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
 
 
-# The encoder of UMT5-XXL, which all Wan models use.
+# The parameters of UMT5-XXL's encoder, which all Wan models use.
 _UMT5 = 5.68e9
 
 SHAPES = {

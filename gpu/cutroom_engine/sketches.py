@@ -1,4 +1,4 @@
-"""Fast pictures from latents for previews, without running the VAE."""
+"""Draws previews from latents, without running the VAE."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from .styles import Shot
 
 _logger = logging.getLogger(__name__)
 
-# The training pictures: their number, latents per side, pixels per leaf, and the radii of the
+# The training pictures: their number, their side in latents, the number of pixels per leaf, and the radii of the
 # smallest and the largest leaf.
 _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 
-# How far a leaf's color is from gray: the standard deviation of each component.
+# How colorful leaves are: the standard deviation of each color component from gray.
 _COLOUR = 45
 
-# Reduces the weights of channels with little information about colors.
+# The regularization of the fit. It reduces the weights of channels that say little about colors.
 _RIDGE = 0.01
 
 
 class Sketcher:
     """Draws pictures from a pipeline's latents.
 
-    Each pixel is a weighted sum of the channels of one latent. The weights are fitted to known
-    pictures that the pipeline's own VAE encodes, so no table of weights is needed."""
+    Each pixel is a weighted sum of the channels of one latent. The weights are fitted to generated pictures that the
+    pipeline's own VAE encodes, so the program needs no table of weights for each model.
+    """
 
     def __init__(self, pipe: Any) -> None:
-        """The VAE is on the device."""
+        """The VAE must be on the device."""
         kind = pipe.scheduler.config.get("prediction_type", "flow_prediction")
         if kind != "flow_prediction":
             raise ValueError(f"unknown prediction type of the scheduler: {kind}")
@@ -45,9 +46,9 @@ class Sketcher:
         self._plain = _plain(pipe)
 
     def begin(self, scheduler: Any, output: torch.Tensor, sample: torch.Tensor, shot: Shot) -> Draw:
-        """Returns a function that draws the model's expected result after a step of the scheduler,
-        from the model's output for a sample. For a clip it draws a middle frame. Copies from the
-        device are asynchronous."""
+        """Returns a function that draws the result as the model expects it after a step of the scheduler. output is
+        the model's output for sample. Of a clip, a middle frame is drawn. Data is copied from the device
+        asynchronously."""
         if sample.ndim == 5:
             middle = sample.shape[2] // 2
             output, sample = output[:, :, middle], sample[:, :, middle]
@@ -63,7 +64,7 @@ class Sketcher:
         return draw
 
     def picture(self, latents: torch.Tensor) -> Frame:
-        """Returns the picture of latents in the VAE's format, channels x height x width."""
+        """Draws latents that are in the VAE's format: channels x height x width."""
         values = torch.einsum("chw,cd->hwd", latents, self._weights) + self._bias
         rounded = ((torch.nan_to_num(values).clamp(-1, 1) + 1) * 127.5).round()
         picture: Frame = rounded.to(torch.uint8).numpy()
@@ -71,8 +72,8 @@ class Sketcher:
 
 
 def sketcher(row: PipelineRow, pipe: Any, device: str) -> Sketcher | None:
-    """Returns the sketcher for a pipeline's previews, before the pipeline is placed on the device,
-    or None if previews are impossible."""
+    """Returns the sketcher for a pipeline's previews, or None if the pipeline has none. Call it before the pipeline
+    is placed on the device."""
     try:
         pipe.vae.to(device)
         return Sketcher(pipe)
@@ -109,8 +110,8 @@ def sketched(pipe: Any, by: Sketcher | None, previews: Previews | None, shot: Sh
 
 
 def _plain(pipe: Any) -> Callable[[torch.Tensor, Shot], torch.Tensor]:
-    """Returns a function that converts a pipeline's latents, of one frame, to its VAE's: 1 x
-    channels x height x width."""
+    """Returns a function that converts the latents of one frame from the pipeline's format to the VAE's: 1 x channels
+    x height x width."""
     vae, config, kind = pipe.vae, pipe.vae.config, type(pipe)
     factor = _factor(pipe)
     patched = hasattr(vae, "bn")
@@ -140,13 +141,13 @@ def _plain(pipe: Any) -> Callable[[torch.Tensor, Shot], torch.Tensor]:
 
 
 def _factor(pipe: Any) -> int:
-    """Returns the number of pixels along a latent's side."""
+    """Returns how many pixels a latent covers in each direction."""
     of_clips: int = getattr(pipe, "vae_scale_factor_spatial", 8)
     return getattr(pipe, "vae_scale_factor", of_clips)
 
 
 def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the weights, channels x 3, and the constants, by least squares."""
+    """Returns the weights (channels x 3) and the constants of a least-squares fit."""
     clips = "temperal_downsample" in vae.config
     made, wanted = [], []
     for picture in _leaves(_LATENTS * factor):
@@ -168,8 +169,8 @@ def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _leaves(side: int) -> Iterator[NDArray[np.uint8]]:
-    """Yields pictures of fallen leaves: discs of every size and color that overlap, whose
-    statistics resemble photographs."""
+    """Yields pictures of fallen leaves: overlapping discs of many sizes and colors. Their statistics resemble those
+    of photographs."""
     drawn = np.random.default_rng(0)
     for _ in range(_PICTURES):
         picture = Image.new("RGB", (side, side))

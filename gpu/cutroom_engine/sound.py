@@ -1,4 +1,4 @@
-"""An input's sound, cut or padded with silence to the length of the result's picture."""
+"""Reads an input's sound, cut to the length of the result's picture or padded with silence."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .read import opened
 
 RATE = 48_000
 
-# A smaller jump of the timestamps is not a gap, in seconds.
+# A jump of the timestamps by less than this many seconds does not count as a gap.
 _TOLERANCE = 0.05
 
 
 class Sound:
-    """Stereo samples of the input's chosen audio track, taken piece by piece. Gaps are silent, so
-    that sound and picture stay in sync."""
+    """Yields stereo samples of the chosen audio track, piece by piece. Gaps are filled with silence, so that sound
+    and picture stay in sync."""
 
     def __init__(self, source: Input) -> None:
         self._pieces = self._decoded(source)
         self._rest: NDArray[np.float32] = np.zeros((2, 0), dtype=np.float32)
 
     def take(self, samples: int) -> NDArray[np.float32]:
-        """Returns the next samples, 2 x samples, or silence after the track has ended."""
+        """Returns the next samples, as an array of 2 x samples. After the track has ended, they are silent."""
         parts = [self._rest]
         held = self._rest.shape[1]
         while held < samples:
@@ -41,7 +41,7 @@ class Sound:
         return joined[:, :samples]
 
     def close(self) -> None:
-        self._pieces.close()  # type: ignore[attr-defined]  # it is a generator
+        self._pieces.close()  # type: ignore[attr-defined]  # _pieces is a generator
 
     def _decoded(self, source: Input) -> Iterator[NDArray[np.float32]]:
         with opened(source) as container:
@@ -55,11 +55,11 @@ class Sound:
                 try:
                     decoded = packet.decode()
                 except av.error.FFmpegError:
-                    continue  # the gap that it leaves is silent
+                    continue  # the packet is skipped, and leaves a silent gap
                 for frame in decoded:
                     time = frame.time
                     if resampler is None or form != (frame.layout.name, frame.rate, frame.format.name):
-                        # A resampler accepts only one format, but the format of a broadcast may change.
+                        # A resampler accepts only one format, but in recorded broadcasts the format may change.
                         form = (frame.layout.name, frame.rate, frame.format.name)
                         resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
                     for part in resampler.resample(frame):

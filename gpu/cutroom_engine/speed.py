@@ -1,5 +1,5 @@
-"""Options that make a transformer faster or smaller than published: another attention kernel,
-skipped steps, compiled blocks, matrix products in FP8. The row of the model map chooses them."""
+"""Options that make a transformer faster or smaller than published: another attention kernel, skipped blocks,
+compiled blocks, and matrix products in FP8. The row of the model map selects them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .model_map import PipelineRow
 
 _logger = logging.getLogger(__name__)
 
-# Maps the model map's names to diffusers' names.
+# diffusers' names for the model map's kernel names.
 _BACKENDS = {
     "cudnn": AttentionBackendName._NATIVE_CUDNN,
     "flash": AttentionBackendName._NATIVE_FLASH,
@@ -27,21 +27,21 @@ _NATIVE = AttentionBackendName.NATIVE
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
-# The largest difference between a kernel and PyTorch's own, as a fraction of the largest value:
-# more than 8-bit rounding, and far less than a wrong kernel's error.
+# The largest accepted difference between a kernel and PyTorch's own, as a fraction of the largest value. 8-bit
+# rounding causes less, and a wrong kernel far more.
 _TOLERANCE = 0.1
 
-# The size with which a kernel is tested. The length is not a multiple of 128, because kernels in
-# cuDNN before 9.15 were wrong for such lengths.
+# The size with which a kernel is tested. The number of tokens is not a multiple of 128, because cuDNN before 9.15 has
+# kernels that were wrong for such lengths.
 _TOKENS, _HEADS = 300, 2
 
-# cuBLAS multiplies matrices in FP8 whose sides are multiples of this.
+# For FP8, cuBLAS needs matrices whose sides are multiples of this.
 _FP8_SIDE = 16
 
 
 def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
-    """Makes the transformer use the row's attention kernel if it works on the device, and otherwise
-    PyTorch's choice, which is cuDNN's kernel on Hopper."""
+    """Makes the transformer use the row's attention kernel if it works on the device. Otherwise PyTorch chooses: on
+    Hopper, cuDNN's kernel."""
     name = row.attention
     if name is not None and (reason := _unusable(name, row, transformer, device)) is not None:
         _logger.warning(
@@ -50,13 +50,13 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
         )
         return
     if name is not None:
-        # diffusers also remembers the kernel for the whole process, for models that name no kernel.
+        # diffusers also remembers this kernel for all later models that name none. The context resets that.
         with attention_backend(_NATIVE):
             transformer.set_attention_backend(_BACKENDS[name].value)
 
 
 def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str | None:
-    """Returns, in one line, why the kernel cannot be used, or None."""
+    """Returns the reason why the kernel cannot be used, in one line, or None if it can be used."""
     size = (1, _TOKENS, _HEADS, transformer.config.attention_head_dim)
     precision = PRECISIONS[row.parts.get("transformer", row.precision)]
     drawn = torch.Generator().manual_seed(0)
@@ -65,7 +65,7 @@ def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str
         with attention_backend(_BACKENDS[name]), torch.no_grad():
             made = dispatch_attention_fn(query, key, value, backend=_BACKENDS[name])
     except torch.AcceleratorError:
-        raise  # after this error the device no longer works
+        raise  # after this error, the device does not work anymore
     except Exception as error:
         return (str(error).splitlines() or [type(error).__name__])[0]
     expected = dispatch_attention_fn(query, key, value, backend=_NATIVE)
@@ -74,21 +74,21 @@ def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str
 
 
 def set_cache(row: PipelineRow, transformer: Any) -> None:
-    """Makes the transformer skip its other blocks in steps whose first block changes no more than
-    the row allows."""
+    """Makes the transformer skip all blocks after the first in steps in which the first block's output changes by
+    less than the row's limit."""
     if row.cache is not None:
         transformer.enable_cache(diffusers.FirstBlockCacheConfig(threshold=row.cache))
 
 
 def set_compiled(row: PipelineRow, transformer: Any) -> None:
-    """Compiles the transformer's blocks when they are first called, each kind once."""
+    """Makes the transformer's blocks compile when they are first called. Blocks of the same class are compiled once."""
     if row.compile:
         transformer.compile_repeated_blocks()
 
 
 def quantize(row: PipelineRow, transformer: Any, device: str) -> None:
-    """Turns the weights of the transformer's blocks into FP8, one layer after the other on the
-    device, so that the device never holds all of them unquantized."""
+    """Converts the weights of the transformer's blocks to FP8 on the device, one layer at a time, so that the device
+    never holds all of the unconverted weights."""
     from torchao.quantization import (
         Float8DynamicActivationFloat8WeightConfig,
         Float8WeightOnlyConfig,
@@ -113,5 +113,5 @@ def quantize(row: PipelineRow, transformer: Any, device: str) -> None:
 
 
 def _multiplies_fp8(device: str) -> bool:
-    """Reports whether the device is Ada, Hopper or later."""
+    """Reports whether the device can multiply in FP8 (Ada, Hopper or later)."""
     return device.startswith("cuda") and torch.cuda.get_device_capability(device) >= (8, 9)

@@ -1,4 +1,4 @@
-"""The times of a run's stages."""
+"""Measures how long each stage of a run takes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _Item = TypeVar("_Item")
 
 
 class Stages:
-    """Seconds by stage."""
+    """The seconds of each stage."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Measures the block."""
+        """Adds the duration of the block to the stage."""
         began = time.monotonic()
         try:
             yield
@@ -27,7 +27,7 @@ class Stages:
             self._seconds[name] += time.monotonic() - began
 
     def timed(self, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
-        """Measures the time that the iterator takes for its items."""
+        """Adds to the stage the time that the iterator needs to produce its items."""
         while True:
             with self(name):
                 try:
@@ -37,5 +37,5 @@ class Stages:
             yield item
 
     def seconds(self) -> dict[str, float]:
-        """Returns the measured times, to the millisecond."""
+        """Returns the measured seconds, rounded to milliseconds."""
         return {name: round(seconds, 3) for name, seconds in self._seconds.items()}

@@ -1,6 +1,7 @@
-"""How to call each class of pipeline.
+"""Defines how to call each class of pipeline.
 
-This module knows the arguments of the classes, but not their libraries."""
+This module knows the arguments of the classes, but does not import their libraries.
+"""
 
 from __future__ import annotations
 
@@ -18,35 +19,35 @@ from .motion import Person, face, region, skeleton
 
 @dataclass(frozen=True)
 class Shot:
-    """One call of a pipeline: a window of a clip, a whole short clip, or an image."""
+    """The input of one call of a pipeline: a window of a clip, an entire short clip, or an image."""
 
     prompt: str
     seed: int
     width: int
     height: int
-    # The number of frames to make, or 1 for an image.
+    # The number of frames to make. It is 1 for an image.
     length: int
-    # The frames to edit, length of them; empty for text-to-video.
+    # The frames to edit, as many as length. Empty for text to video.
     frames: list[Frame] = field(default_factory=list)
-    # Pictures that show the desired appearance.
+    # Pictures that show how the result should look.
     references: list[Image.Image] = field(default_factory=list)
-    # The first frames of the result, made by the previous window.
+    # The first frames of the result, which the previous window has already made.
     before: list[Frame] = field(default_factory=list)
     # The person in each frame, for classes that need it.
     people: list[Person | None] = field(default_factory=list)
-    # For classes that are conditioned on pictures of the clip: a control for each frame or none,
-    # and the repainted area of each frame, or none for the whole frame.
+    # For classes that are conditioned on pictures of the clip: the control for each frame (empty if there is none),
+    # and the area to repaint in each frame (empty for the whole frame).
     control: list[Frame] = field(default_factory=list)
     masks: list[Mask] = field(default_factory=list)
-    # Frames per second, or 0 for an image.
+    # The number of frames per second, or 0 for an image.
     fps: int = 0
-    # The name of the request's LoRA in the row, or "".
+    # The name of the LoRA that the request chooses from the row's, or "".
     lora: str = ""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How to call a class."""
+    """How to call a class of pipeline."""
 
     takes: Literal["video", "text", "image"]
     arguments: Callable[[Shot], dict[str, Any]]
@@ -55,18 +56,18 @@ class Style:
     needs_reference: bool = False
     # Whether the class uses the person's face and poses.
     people: bool = False
-    # Whether controls and masks define the kept parts of the clip.
+    # Whether a control and a mask determine which parts of the clip are kept.
     conditioned: bool = False
     # Whether the model runs on another server.
     served: bool = False
-    # How the class receives the previous window's frames: in its arguments, in the latents of each
-    # step, or as the previous segment; None if it cannot.
+    # How the class continues the previous window's frames: in its arguments, in the latents of each step, or as the
+    # previous segment. None if it cannot.
     continues: Literal["arguments", "latents", "segment"] | None = None
     # Whether steps can be cached based on the change of the first block: always, or only if guidance is off, because
     # the pipeline does not distinguish two passes. None means never: caching would repeat what VACE and Animate add
     # to the output between blocks, and diffusers' cache does not support the last block of the other classes.
     caches: Literal["always", "unguided"] | None = None
-    # The argument names for the strength of guidance and for the negative prompt.
+    # The names of the arguments for the strength of guidance and for the negative prompt.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
 
@@ -84,7 +85,7 @@ def _text_to_video(shot: Shot) -> dict[str, Any]:
 
 
 def _video_to_video(shot: Shot) -> dict[str, Any]:
-    # It makes as many frames as it receives.
+    # This pipeline makes as many frames as it receives, so it needs no number of frames.
     return {**_sized(shot), "video": _pictures(shot.frames)}
 
 
@@ -93,8 +94,8 @@ def _lucy_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _vace(shot: Shot) -> dict[str, Any]:
-    # White in the mask is repainted by the video's control, or by anything if the video is gray.
-    # Black is kept: the surroundings, and the previous window's frames.
+    # White areas of the mask are repainted: as the control in the video says, or freely if the video is gray there.
+    # Black areas are kept: the surroundings, and the frames of the previous window.
     kept = len(shot.before)
     everywhere = np.ones((shot.height, shot.width), dtype=np.bool_)
     frames, masks = list(shot.before), [~everywhere] * kept
@@ -112,12 +113,12 @@ def _vace(shot: Shot) -> dict[str, Any]:
 
 
 def segment_before(shot: Shot) -> int:
-    """Returns how many of the previous segment's frames condition WanAnimatePipeline: it supports
-    one and five. With five, it treats a shot of up to ten frames as two segments."""
+    """Returns how many of the previous segment's frames WanAnimatePipeline continues. It supports one and five. With
+    five, it would split a shot of up to ten frames into two segments."""
     return 5 if len(shot.before) >= 5 and shot.length > 10 else 1
 
 
-# The side of the face picture for the pipeline's motion encoder, in pixels.
+# The side of the face picture in pixels, as the pipeline's motion encoder expects it.
 _FACE = 512
 
 
@@ -136,7 +137,7 @@ def _animate(shot: Shot) -> dict[str, Any]:
         "background_video": _pictures(kept),
         "mask_video": [Image.fromarray(np.where(where, 255, 0).astype(np.uint8)).convert("RGB") for where in regions],
         "mode": "replace",
-        # Edit the entire shot in one call.
+        # Edit the entire shot as one segment.
         "segment_frame_length": shot.length,
         "prev_segment_conditioning_frames": segment_before(shot),
     }
@@ -151,7 +152,7 @@ def _image_edit_by_references(shot: Shot) -> dict[str, Any]:
 
 
 def _flux_kontext(shot: Shot) -> dict[str, Any]:
-    # Otherwise it would choose a different size.
+    # By default the pipeline would choose another size.
     return {**_image_edit(shot), "_auto_resize": False, "max_area": shot.width * shot.height}
 
 

@@ -1,8 +1,9 @@
-"""Copies an S3 prefix to a folder, so that the folder is complete or absent.
+"""Copies an S3 prefix to a folder. The folder is either complete or absent.
 
-Files are fetched in parts, several concurrently. If the copying ends early, the parts that have arrived
-are kept and the next copy continues. Each part is requested with the listing's ETag, so that a file
-cannot mix two versions."""
+Files are fetched in parts, several at a time. If the copying is interrupted, the parts that have arrived are kept,
+and the next copy continues from there. Each part is requested with the ETag from the listing, so that a file cannot
+mix two versions.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +25,25 @@ from urllib.parse import urlparse
 
 _logger = logging.getLogger(__name__)
 
-# The bytes of a part, and of a read from the network.
+# The size in bytes of a part, and of a read from the network.
 PART = 64 * 2**20
 _CHUNK = 2**20
 
-# The number of parts fetched concurrently. One connection to S3 gives about 100 MB/s.
+# How many parts are fetched concurrently. One connection to S3 reaches about 100 MB/s.
 _PARALLEL = 12
 
-# The number of attempts for a part if connections break.
+# How often to try to fetch a part if connections break.
 _ATTEMPTS = 4
 
-# How often a server checks another server's copy, in seconds.
+# How often to check whether another server has finished its copy, in seconds.
 _LOOK = 0.5
 
-# This file exists only in a complete folder, and names its source.
+# Only a complete folder contains this file, which lists the copied files.
 _MANIFEST = ".manifest.json"
 
 
 class WeightsError(Exception):
-    """Why weights are not available."""
+    """The weights are not available. The message says why."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -50,17 +51,17 @@ class WeightsError(Exception):
 
 
 class Cancelled(Exception):
-    """Ends a stopped copy."""
+    """Raised when a copy is stopped."""
 
 
 class Bucket(Protocol):
-    """The methods of boto3's S3 client that are used here."""
+    """The methods of boto3's S3 client that this module uses."""
 
     def get_paginator(self, name: str) -> Any:
-        """Returns the pages of a listing."""
+        """Returns a function that yields the pages of a listing."""
 
     def get_object(self, **arguments: Any) -> Any:
-        """Returns an object, or a range of it."""
+        """Returns an object, or a range of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ class _File:
 
 
 def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event) -> Path:
-    """Returns the folder below the cache that holds a copy of s3://bucket/prefix.
+    """Returns a folder below the cache that has a copy of s3://bucket/prefix.
 
-    If S3 cannot be reached, a complete copy from an earlier call is used.
+    If S3 cannot be reached, an earlier complete copy is used.
 
-    Raises WeightsError, or Cancelled once stop is set."""
+    Raises WeightsError, or Cancelled if stop is set.
+    """
     url = urlparse(weights)
     folder = cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
     try:
@@ -102,8 +104,8 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
 
 @contextmanager
 def _alone(lock: Path, stop: threading.Event) -> Iterator[None]:
-    """Locks out other servers with the same cache, for example on one machine with several GPUs.
-    The system releases the lock if the server dies."""
+    """Keeps out other servers that use the same cache, for example on a machine with several GPUs. The operating
+    system releases the lock if the server dies."""
     with lock.open("w") as held:
         while True:
             try:
@@ -131,8 +133,8 @@ def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]
 
 
 def _whole(folder: Path, files: list[_File]) -> bool:
-    """Reports whether the folder matches the listing. Sizes are compared too, in case a file was
-    changed."""
+    """Reports whether the folder matches the listing. File sizes are compared too, in case a file was changed
+    locally."""
     try:
         if json.loads((folder / _MANIFEST).read_text()) != [asdict(file) for file in files]:
             return False
@@ -176,7 +178,7 @@ def _fetch_all(
 
 
 class _Target:
-    """A file that is being fetched. A second file lists the parts that have arrived."""
+    """A file that is being fetched. Next to it, a second file lists the parts that have arrived."""
 
     def __init__(self, folder: Path, file: _File) -> None:
         self.file = file
@@ -188,30 +190,31 @@ class _Target:
         try:
             etag, *starts = self._mark.read_text().split("\n")
             if etag == file.etag and self._path.stat().st_size == file.size:
-                # A number without a trailing newline may be truncated.
+                # The last number may be truncated if no newline follows it.
                 self._came = {int(start) for start in starts[:-1]}
         except (OSError, ValueError):
             pass
         if not self._came:
-            # Do not overwrite it: it may also be a file of the current folder.
+            # Delete the file instead of overwriting it, because it may be a hard link to a file of the current
+            # folder.
             self._path.unlink(missing_ok=True)
             self._mark.write_text(file.etag + "\n")
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
         os.ftruncate(self._descriptor, file.size)
 
     def missing(self) -> list[int]:
-        """Returns the starts of the missing parts."""
+        """Returns the byte offsets of the missing parts."""
         return [start for start in range(0, self.file.size, PART) if start not in self._came]
 
     def fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
-        """Fetches a part and retries if the connection breaks."""
+        """Fetches a part. Tries again if the connection breaks."""
         for attempt in range(_ATTEMPTS):
             try:
                 self._fetch(bucket, name, start, stop)
                 break
             except (WeightsError, Cancelled):
                 raise
-            except Exception as error:  # errors of boto3 or of its libraries
+            except Exception as error:  # boto3 and its libraries raise many kinds of errors
                 if attempt + 1 == _ATTEMPTS:
                     raise WeightsError(f"{self.file.key}: {error}", retryable=True) from error
                 stop.wait(2**attempt)
@@ -243,7 +246,7 @@ class _Target:
 
 
 def _write(descriptor: int, chunk: bytes, at: int) -> None:
-    """Writes the entire chunk. One call may write less, for example if the disk is full."""
+    """Writes the entire chunk. A single call of pwrite may write less, for example if the disk is full."""
     view = memoryview(chunk)
     while view:
         written = os.pwrite(descriptor, view, at)
@@ -251,8 +254,7 @@ def _write(descriptor: int, chunk: bytes, at: int) -> None:
 
 
 def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> None:
-    """Reuses unchanged files from the current folder, so that a change to one file does not
-    fetch all files again."""
+    """Reuses the files that have not changed since the current folder was made, so that they are not fetched again."""
     try:
         kept = {_File(**row) for row in json.loads((folder / _MANIFEST).read_text())}
     except (OSError, ValueError, TypeError):
@@ -268,7 +270,7 @@ def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> N
 
 
 def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
-    """Makes the complete folder visible with one rename."""
+    """Replaces the old folder by the complete one with a rename."""
     names = {file.name for file in files}
     for path in sorted(partial.rglob("*"), reverse=True):
         if path.is_dir():
@@ -278,7 +280,7 @@ def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
             path.unlink()
     (partial / _MANIFEST).write_text(json.dumps([asdict(file) for file in files]))
     if folder.exists():
-        # Pipelines in memory may have mapped the old files, which exist until they are unmapped.
+        # Pipelines in memory may have mapped the old files. The files exist until they are unmapped.
         old = folder.with_name(folder.name + ".old")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)

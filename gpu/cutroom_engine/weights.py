@@ -1,4 +1,4 @@
-"""Weights: a folder, or an S3 prefix that is copied to a folder."""
+"""Finds weights: in a folder, or in an S3 prefix that is copied to a folder."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _logger = logging.getLogger(__name__)
 
 
 class _Copy:
-    """The copy of a prefix. It has ended once folder or error is set."""
+    """The copy of one S3 prefix. It has ended when folder or error is set."""
 
     def __init__(self, weights: str) -> None:
         self.weights = weights
         self.wanted = False
         self.folder: Path | None = None
         self.error: WeightsError | None = None
-        # Set to copy another prefix first.
+        # Setting this stops the copy, so that another prefix can be copied first.
         self.stop = threading.Event()
 
     @property
@@ -32,15 +32,15 @@ class _Copy:
 
 
 class Weights:
-    """The folders of weights.
+    """Finds the folders of weights.
 
-    Weights in S3 are copied below the cache in the background, one prefix after the other, wanted
-    ones first."""
+    Weights in S3 are copied into the cache in the background, one prefix at a time, requested ones first.
+    """
 
     def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
         self._cache = cache
         self._bucket = bucket or _bucket
-        # Held for all fields below, and notified when a copy is wanted.
+        # This lock protects all fields below. Waiting threads are notified when weights are requested.
         self._asked = threading.Condition()
         self._copies: dict[str, _Copy] = {}
         self._current: _Copy | None = None
@@ -49,14 +49,14 @@ class Weights:
         self._thread.start()
 
     def start(self, weights: Iterable[str]) -> None:
-        """Starts to copy all weights in S3, in this order."""
+        """Starts to copy all weights from S3, in this order."""
         with self._asked:
             for one in weights:
                 self._copy(one)
 
     def want(self, weights: Iterable[str]) -> None:
-        """Copies these before unwanted ones; it postpones an unwanted copy in progress. Failed
-        copies are tried again."""
+        """Moves these weights to the front. A copy in progress that was not requested is postponed. Failed copies are
+        tried again."""
         with self._asked:
             wanted = [copy for one in weights if (copy := self._copy(one)) is not None and copy.folder is None]
             for copy in wanted:
@@ -66,14 +66,13 @@ class Weights:
             self._asked.notify()
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Reports whether all weights are on the disk or known to be unavailable."""
+        """Reports whether each of the weights is on the disk or is known to be unavailable."""
         with self._asked:
             copies = [self._copy(one) for one in weights]
             return all(copy is None or copy.ended for copy in copies)
 
     def folder(self, weights: str) -> Path:
-        """Returns the folder of weights that are ready, or raises WeightsError if they are
-        unavailable."""
+        """Returns the folder of weights for which ready is true. Raises WeightsError if they are unavailable."""
         with self._asked:
             copy = self._copy(weights)
         if copy is None:
@@ -85,7 +84,7 @@ class Weights:
         return copy.folder
 
     def close(self) -> None:
-        """Stops copying. Received parts are kept, and the next start continues."""
+        """Stops copying. The parts that have arrived are kept, and the next start continues from there."""
         with self._asked:
             self._closed = True
             if self._current is not None:
@@ -94,7 +93,7 @@ class Weights:
         self._thread.join()
 
     def _copy(self, weights: str) -> _Copy | None:
-        """Returns the copy of a prefix, or None for a folder. The caller must hold the lock."""
+        """Returns the copy of a prefix, or None if the weights are in a folder. The caller must hold the lock."""
         if not weights.startswith("s3://"):
             return None
         if weights not in self._copies:
@@ -108,10 +107,10 @@ class Weights:
             try:
                 folder = synchronize(self._bucket(), copy.weights, self._cache, copy.stop)
             except Cancelled:
-                pass  # it continues when its turn comes again
+                pass  # the copy continues when its turn comes again
             except WeightsError as error:
                 failure = error
-            except Exception as error:  # boto3 looks for credentials
+            except Exception as error:  # boto3 looks for credentials here, which may fail
                 failure = WeightsError(f"{copy.weights}: {error}", retryable=True)
             if failure is not None:
                 _logger.error("cannot get the weights", extra={"weights": copy.weights, "reason": str(failure)})
@@ -121,7 +120,7 @@ class Weights:
                 copy.folder, copy.error = folder, failure
 
     def _next(self) -> _Copy | None:
-        """Waits for the next copy to make. Returns None if no more are needed."""
+        """Waits for the next copy. Returns None when the server stops."""
         with self._asked:
             while not self._closed:
                 waiting = [copy for copy in self._copies.values() if not copy.ended]
@@ -133,9 +132,10 @@ class Weights:
 
 
 def _bucket() -> Any:
-    import boto3  # needed only for weights in S3
+    import boto3  # boto3 is needed only for weights in S3
     from botocore.config import Config
 
-    # The pool has a connection for each parallel part. The server does not stop before a hanging read ends.
+    # Each part that is fetched concurrently needs a connection from the pool. A short read timeout matters, because
+    # the server cannot stop before a hanging read ends.
     config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)

@@ -1,4 +1,4 @@
-"""Clips longer than a model's limit: overlapping windows."""
+"""Edits clips that are longer than a model's limit, in overlapping windows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .frames import Frame
 
 @dataclass(frozen=True)
 class Window:
-    """The number of frames that a model edits at a time, the overlap of two windows, and the
-    supported lengths: one more than a multiple of step."""
+    """How a clip is divided: the maximum number of frames that a model edits at a time, the overlap of two windows,
+    and step. Models support lengths that are one more than a multiple of step."""
 
     frames: int
     overlap: int
@@ -27,13 +27,13 @@ class Window:
             raise ValueError(f"overlap: {self.overlap} is not between 0 and {self.frames - 1}")
 
     def valid(self, length: int) -> int:
-        """Returns the shortest valid length of at least two steps that holds length frames: models
-        with pictures in addition to the clip need two steps."""
+        """Returns the smallest supported length for that many frames. It has at least two steps, because models that
+        receive pictures in addition to the clip need two."""
         return max(math.ceil((length - 1) / self.step) * self.step, self.step) + 1
 
     def plan(self, total: int) -> list[tuple[int, int]]:
-        """Returns each window's start and length over total frames. All but the last have the same
-        length, as short as their number allows."""
+        """Returns the start and the length of each window for a clip of total frames. All windows except the last
+        have the same length, which is as short as the number of windows allows."""
         if total <= self.frames:
             return [(0, total)]
         stride = self.frames - self.overlap
@@ -48,16 +48,16 @@ class Window:
             start += length - self.overlap
 
 
-# Edits the frames of the window with the number. The second list holds the previous window's
-# versions of this window's first frames.
+# Edits the frames of the window with the given index. The second list holds the first frames of this window as the
+# previous window has edited them.
 EditWindow = Callable[[int, list[Frame], list[Frame]], list[Frame]]
 
 
 def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: EditWindow) -> Iterator[Frame]:
-    """Edits a clip and yields the same number of frames.
+    """Edits a clip and yields as many frames as it reads.
 
-    It keeps the frames of one window in memory. Where two windows overlap, one fades into
-    the other."""
+    Only the frames of one window are in memory. Where two windows overlap, the first fades into the second.
+    """
     plan = window.plan(total)
     source = iter(frames)
     held: list[Frame] = []
@@ -82,6 +82,6 @@ def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: E
 
 
 def _mix(a: Frame, b: Frame, share: float) -> Frame:
-    """Fades one picture into another by the fraction."""
+    """Blends two pictures. share is the fraction of the second."""
     mixed = a.astype(np.float32) * (1 - share) + b.astype(np.float32) * share
     return (mixed + 0.5).astype(np.uint8)

@@ -13,23 +13,24 @@ from PIL import Image
 from .frames import Frame
 from .sound import RATE, Sound
 
-# Codes of ITU-T H.273 and FFmpeg: BT.709 color, narrow (limited) range.
+# Constants of ITU-T H.273 and FFmpeg for BT.709 color and limited range.
 _BT709, _NARROW = 1, 1
 
-# FFmpeg's flag for output that reveals nothing about the program and the machine.
+# This flag makes FFmpeg's output reveal nothing about the program and the machine.
 _BITEXACT = 1 << 23
 
-# x264's macroblock tree, with AVX-512, reads beyond the rows of pictures whose width is not a
-# multiple of 128, so each run would produce different bytes. Every machine with a GPU has AVX2.
+# With AVX-512, x264's macroblock tree reads beyond the rows of pictures whose width is not a multiple of 128, so the
+# output would differ from run to run. Every machine with a GPU has AVX2.
 _SAME_CODE = {"x264-params": "asm=avx2"} if platform.machine() == "x86_64" else {}
 
 _SOUND_FRAME = 1024
 
 
 class VideoWriter:
-    """Writes an MP4: H.264, and AAC if there is sound, with its index in front.
+    """Writes an MP4 with H.264, and with AAC if there is sound. Its index is at the start.
 
-    It is a context manager: leaving it without an error finishes the file."""
+    Use it as a context manager: leaving it without an error finishes the file.
+    """
 
     def __init__(self, path: str, width: int, height: int, fps: int, sound: Sound | None) -> None:
         self._container = av.open(path, "w", format="mp4", options={"movflags": "+faststart", "fflags": "+bitexact"})
@@ -39,7 +40,7 @@ class VideoWriter:
         video = self._container.add_stream("libx264", rate=fps)
         video.width, video.height, video.pix_fmt = width, height, "yuv420p"
         video.time_base = Fraction(1, fps)
-        # The encoder's output depends on its number of threads.
+        # The encoder's output depends on its number of threads, so that number is fixed.
         video.options = {
             "preset": "fast",
             "crf": "18",
@@ -74,7 +75,7 @@ class VideoWriter:
             self._container.close()
 
     def write(self, frame: Frame) -> None:
-        """Adds a picture of any size and the sound up to its end."""
+        """Adds a picture of any size, and the sound up to the picture's end."""
         picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
         width, height = self._size
         picture = picture.reformat(
@@ -86,7 +87,7 @@ class VideoWriter:
         self._write_sound(self._written * RATE // self._fps, last=False)
 
     def _write_sound(self, until: int, *, last: bool) -> None:
-        """Adds sound up to the sample with the given number, in whole frames except at the end."""
+        """Adds sound up to the sample with the given index. Only whole frames are written, except at the end."""
         if self._sound is None:
             return
         while (left := until - self._sound_written) >= _SOUND_FRAME or (last and left > 0):
@@ -104,7 +105,7 @@ class VideoWriter:
 
 
 def write_image(path: str, frame: Frame, width: int, height: int) -> None:
-    """Writes a picture as a PNG of the size."""
+    """Writes a picture as a PNG of the given size."""
     picture = Image.fromarray(frame)
     if picture.size != (width, height):
         picture = picture.resize((width, height), Image.Resampling.LANCZOS)

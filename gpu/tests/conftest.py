@@ -1,4 +1,4 @@
-"""Shared helpers of the tests: clips, requests, and models that only change colors."""
+"""Helpers that the tests share: clips, requests, and models that only change colors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ffmpeg(*arguments: str) -> None:
 
 @pytest.fixture
 def clip(tmp_path: Path) -> Clip:
-    """Makes clips: half a second of 96x64 at 10 frames a second, with sound."""
+    """Creates clips: by default half a second in 96x64, at 10 frames per second, with sound."""
     numbers = itertools.count()
 
     def make(
@@ -50,7 +50,7 @@ def clip(tmp_path: Path) -> Clip:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """Makes requests, each with a separate folder."""
+    """Creates requests, each with its own folder."""
     numbers = itertools.count()
 
     def make(
@@ -90,14 +90,14 @@ def ask(tmp_path: Path) -> Ask:
 
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
-    """A PNG."""
+    """Returns the path of a PNG."""
     path = tmp_path / "picture.png"
     ffmpeg("-f", "lavfi", "-i", "testsrc2=s=48x32", "-frames:v", "1", str(path))
     return path
 
 
 def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> ModelMap:
-    """A model for each kind, by pipelines of small windows."""
+    """Returns a map with one model of each kind, whose pipelines have small windows."""
     row = {"steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
     return ModelMap.model_validate(
         {
@@ -127,7 +127,7 @@ def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> Model
 
 
 def free_port() -> int:
-    """A port below the range that the system assigns at random."""
+    """Returns a free port below the range from which the system assigns ports, so that no other program gets it."""
     while True:
         try:
             with socket.create_server(("127.0.0.1", random.randrange(10000, 32768))) as listener:
@@ -137,7 +137,7 @@ def free_port() -> int:
 
 
 class Inverter:
-    """A model that inverts pictures, in two steps, and keeps its shots."""
+    """A model that inverts pictures in two steps, and records its shots."""
 
     def __init__(self) -> None:
         self.shots: list[Shot] = []

@@ -1,4 +1,4 @@
-"""A client of live sessions, which sends while it receives."""
+"""A client for live sessions. It sends and receives at the same time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PATIENCE = 120.0
 
 
 class LiveClient:
-    """One session. next reads the response."""
+    """A live session. next reads from the response."""
 
     def __init__(self, port: int, model: str = "gen-2.5", first: bytes | None = None) -> None:
-        """first is sent in place of the first message."""
+        """If first is given, it is sent in place of a valid first message."""
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)
         self._answer = self._socket.makefile("rb")
         head = f"POST {wire.PATH} HTTP/1.1\r\nHost: engine\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -40,13 +40,13 @@ class LiveClient:
         self.send(wire.text({"number": number, "prompt": prompt}))
 
     def next(self) -> wire.Message:
-        """Returns the next message; raises EOFError at the end."""
+        """Returns the next message. Raises EOFError at the end of the response."""
         for message in self._messages:
             return message
         raise EOFError
 
     def leave(self) -> None:
-        """Cuts the connection."""
+        """Closes the connection without ending the session."""
         self._answer.close()
         self._socket.close()
 
@@ -58,6 +58,6 @@ class LiveClient:
 
 
 def picture(number: int = 1, width: int = 16, height: int = 8, luma: int = 40, narrow: bool = False) -> wire.Picture:
-    """A picture of one color."""
+    """Returns a picture with a single color."""
     size, chroma = wire.planes_of(width, height)
     return wire.Picture(number, width, height, narrow, bytes([luma]) * size + bytes([128]) * 2 * chroma)

@@ -17,13 +17,13 @@ def texture() -> Frame:
 
 
 def panned(offsets: list[int]) -> list[Frame]:
-    """Pictures of a camera that moves to the right."""
+    """Returns what a camera that moves to the right sees."""
     whole = texture()
     return [np.ascontiguousarray(whole[:, at : at + WIDTH]) for at in offsets]
 
 
 def apart(a: list[Frame], b: list[Frame]) -> float:
-    """The mean difference of pictures, except the edges, where new content appears."""
+    """Returns the mean difference between two pictures, without the edges, where new content appears."""
     return float(np.mean([np.abs(x.astype(int) - y)[16:-16, 24:-24].mean() for x, y in zip(a, b, strict=True)]))
 
 
@@ -37,7 +37,7 @@ def test_requested_number_of_frames_is_made(rate: int, fps: int, count: int) -> 
 
 
 def test_motion_is_interpolated() -> None:
-    """At twice the rate every other frame is between two."""
+    """At twice the rate, every other frame must show the motion halfway between its neighbors."""
     true = panned([4 * i for i in range(19)])
     made = list(interpolate(iter(true[::2]), 10, 20, 19))
     repeated = list(retime(iter(true[::2]), 10, 20, 19))

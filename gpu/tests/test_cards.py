@@ -1,4 +1,4 @@
-"""The table of cards."""
+"""Tests the table of cards."""
 
 from __future__ import annotations
 

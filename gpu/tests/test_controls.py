@@ -9,7 +9,7 @@ from cutroom_engine.styles import STYLES, Shot
 
 
 def edge() -> Frame:
-    """A frame with a dark and a light half."""
+    """Returns a frame with a dark and a light half."""
     frame = np.full((96, 128, 3), 40, dtype=np.uint8)
     frame[:, 64:] = 200
     return frame

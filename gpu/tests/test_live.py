@@ -1,4 +1,4 @@
-"""Live sessions over HTTP, with a model that inverts pictures."""
+"""Tests live sessions over HTTP, with a model that inverts pictures."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ PATIENCE = 120.0
 
 
 class Mirror:
-    """A model that inverts luma. The test can trigger events in its next calls."""
+    """A model that inverts luma. Tests can decide what happens in its next calls."""
 
     def __init__(self) -> None:
         self.takes_images = True
-        # Called in each edit and in each preparation of a prompt.
+        # These are called in each edit, and whenever a prompt is prepared.
         self.on_edit: Callable[[Check], None] = lambda _: None
         self.on_prompt: Callable[[str], None] = lambda _: None
         self.edits: queue.Queue[tuple[int, Any, Any]] = queue.Queue()
 
     def warm(self, check: Check) -> None:
-        """See live.LiveModel."""
+        """Implements live.LiveModel."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
-        """See live.LiveModel."""
+        """Implements live.LiveModel."""
         self.on_prompt(prompt)
         return prompt, "It is long." if len(prompt) > 100 else ""
 
     def see(self, image: wire.Image) -> Any:
-        """See live.LiveModel."""
+        """Implements live.LiveModel."""
         return image.width
 
     def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
-        """See live.LiveModel."""
+        """Implements live.LiveModel."""
         self.edits.put((picture.number, prompt, image))
         self.on_edit(check)
         luma, _ = wire.planes_of(picture.width, picture.height)
@@ -63,7 +63,7 @@ class Mirror:
 
 
 class Place:
-    """A server of live sessions."""
+    """A server for live sessions."""
 
     def __init__(self, load: Callable[[Any], Any], sessions: int) -> None:
         row = {"class": "StableDiffusionImg2ImgPipeline", "weights": "/models/sd-turbo", "steps": 2}
@@ -81,12 +81,12 @@ class Place:
         self._thread.start()
 
     def catalogue(self) -> dict[str, Any]:
-        """Returns the catalog of live models."""
+        """Returns the server's list of live models."""
         answer: dict[str, Any] = httpx2.get(f"http://127.0.0.1:{self.port}{wire.PATH}", timeout=PATIENCE).json()
         return answer
 
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Waits until the catalog meets a condition."""
+        """Waits until the list of live models satisfies the condition."""
         pause = threading.Event()
         end = time.monotonic() + PATIENCE
         while not is_so(reported := self.catalogue()):
@@ -95,14 +95,14 @@ class Place:
         return reported
 
     def open(self) -> LiveClient:
-        """Opens a session, once a slot is free and the model is ready."""
+        """Opens a session as soon as the model is ready and a session is free."""
         self.becomes(lambda now: now["models"]["gen-2.5"]["ready"] and now["open"] < now["sessions"])
         client = LiveClient(self.port)
         assert (client.status, client.next()) == (200, {"ready": {"engine": "sd-turbo"}})
         return client
 
     def end(self) -> None:
-        """Stops."""
+        """Stops the server."""
         self.server.should_exit = True
         self._thread.join()
 
@@ -176,7 +176,7 @@ def test_invalid_first_messages_start_no_session(shared: Place, first: bytes, sa
 @pytest.mark.parametrize(
     "message",
     [
-        b"\x02\0\0\0\0\0\0\x0c" + bytes(12),  # no pixels
+        b"\x02\0\0\0\0\0\0\x0c" + bytes(12),  # a frame without pixels
         wire.picture(wire.Picture(1, 16, 8, False, bytes(5))),
         b"\x02\0\0\0\x7f\0\0\0",
         b"\x02\1\0\0\0\0\0\x0c",
@@ -262,10 +262,10 @@ def test_newest_picture_is_edited(start: Start) -> None:
     assert model.edits.get(timeout=PATIENCE)[0] == 1
     for number in range(2, 50):
         client.show(picture(number))
-    client.wish(99, "winter")  # is answered once all before it has been read
+    client.wish(99, "winter")  # its confirmation shows that all earlier messages have been read
     assert client.next() == {"set": {"number": 99, "engine": "sd-turbo"}}
     release.set()
-    # The first result is also replaced if a newer one exists before it is sent.
+    # Even the first result may be replaced before it is sent, if a newer one is ready.
     while client.next().number != 49:
         pass
     assert model.edits.get(timeout=PATIENCE)[0] == 49
@@ -311,7 +311,7 @@ def test_disconnecting_client_ends_its_edit(start: Start) -> None:
     client = place.open()
     client.show(picture(1))
     model.edits.get(timeout=PATIENCE)
-    client.send(wire.picture(picture(2))[:100])  # leaves in the middle of the next one
+    client.send(wire.picture(picture(2))[:100])  # disconnects in the middle of the next frame
     client.leave()
     assert left.wait(PATIENCE)
     model.on_edit = lambda _: None

@@ -1,4 +1,4 @@
-"""Settings that the program checks before it computes."""
+"""Tests the settings that the program checks before it computes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cutroom_engine.__main__ import main
 def test_memory_is_taken_in_segments_that_grow(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Windows of many lengths would leave gaps otherwise. PyTorch reads the setting when it is
-    imported, which is with this module."""
+    """Otherwise, windows of many lengths would leave gaps in memory. PyTorch reads the setting when it is imported,
+    which happens together with this module."""
     seen: list[str | None] = []
 
     class Stand(ModuleType):
-        """Replaces the module that computes."""
+        """Stands in for the module that computes."""
 
         class DeviceUnusable(Exception):
-            """See diffusion.DeviceUnusable."""
+            """Stands in for diffusion.DeviceUnusable."""
 
         def check_device(self, device: str) -> None:
-            """See diffusion.check_device."""
+            """Stands in for diffusion.check_device."""
             seen.append(os.environ.get("PYTORCH_ALLOC_CONF"))
             raise self.DeviceUnusable(f"{device} is a stand-in")
 

@@ -1,4 +1,4 @@
-"""Reading and writing of real files."""
+"""Tests that real files are read and written correctly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def reference(path: Path, width: int, height: int, fps: int) -> list[np.ndarray]:
-    """Returns the frames as ffmpeg itself decodes them."""
+    """Returns the frames as the program ffmpeg decodes them."""
     filters = f"fps={fps}:start_time=0,scale={width}:{height}:flags=bicubic"
     command = ["ffmpeg", "-v", "error", "-i", str(path), "-vf", filters, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     out = subprocess.run(command, check=True, capture_output=True)
@@ -157,7 +157,7 @@ def test_a_clip_of_high_dynamic_range_is_tone_mapped(clip: Clip) -> None:
     )
     plain = reference(path, 96, 64, 10)[0]
     mapped = next(video_frames(source(path, "video/x-matroska"), 96, 64, 10, 1))
-    # The signal 0.58 of PQ is the white of ordinary pictures.
+    # PQ encodes the white of ordinary pictures as 0.58.
     assert mapped.mean() > plain.mean() + 40
     assert mapped.mean() < 250
 
@@ -212,7 +212,7 @@ def test_sound_alone_is_no_video(clip: Clip, tmp_path: Path) -> None:
 
 
 def test_sound_stays_in_step(clip: Clip) -> None:
-    # A tone from 0.25 s on.
+    # The sound is silent until 0.25 s.
     path = clip(video="color=s=96x64:r=10:d=1", sound="aevalsrc=gte(t\\,0.25)*sin(2000*t):d=1:s=44100")
     sound = Sound(source(path))
     samples = np.concatenate([sound.take(1000) for _ in range(60)], axis=1)
@@ -239,7 +239,7 @@ def test_a_result_plays_in_a_browser(clip: Clip, tmp_path: Path) -> None:
     assert abs(float(audio["duration"]) - 0.5) < 0.05
     content = path.read_bytes()
     assert content.index(b"moov") < content.index(b"mdat")
-    # Colors survive writing and reading.
+    # Written colors are read back unchanged.
     with av.open(str(path)) as container:
         decoded = next(container.decode(video=0))
         shown = decoded.reformat(64, 48, "rgb24", src_colorspace="ITU709", interpolation="BICUBIC").to_ndarray()

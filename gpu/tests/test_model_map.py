@@ -17,7 +17,7 @@ from .conftest import Ask
 
 FOLDER = Path(__file__).parents[1]
 
-# The included maps, and the GiB that their cards report: RTX 4090, L40S, H100, H200.
+# Our model maps, and how many GiB their cards report: RTX 4090, L40S, H100, H200.
 CARDS = {"models-24gb.yaml": 23.9, "models.yaml": 44.4, "models-80gb.yaml": 79.1, "models-141gb.yaml": 139.8}
 
 GOOD = """
@@ -105,7 +105,8 @@ def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
-    """The computed times are below ten minutes for a clip and one minute for an image, minus a quarter."""
+    """Computed times are rough, so they must stay a quarter below the limits of ten minutes for a clip and one minute
+    for an image."""
     models = read_model_map(FOLDER / name, "gen")
     known = Estimates(models.pipelines, models.card)
     clip = Path("/clip")
@@ -119,7 +120,7 @@ def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
 
 
 def test_footprints_match_published_weights() -> None:
-    """In GiB, like the folders that hold them."""
+    """Sizes are in GiB, as are those of the published folders."""
 
     def weights(shape: str, **changes: str) -> float:
         fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": shape, "parts": {"vae": "fp32"}}
@@ -130,7 +131,7 @@ def test_footprints_match_published_weights() -> None:
     assert weights("wan2.1-1.3b") == pytest.approx(13.7, abs=0.1)
     assert weights("wan2.2-5b") == pytest.approx(22.5, abs=0.1)
     assert weights("wan2.1-14b") == pytest.approx(37.7, abs=0.1)
-    # 14.29 billion weights have 4.5 bits instead of 16.
+    # The 14.29 billion weights are stored in 4.5 bits instead of 16.
     assert weights("wan2.1-14b", gguf="/w/wan2.1-t2v-14b-Q4_K_M.gguf") == pytest.approx(37.7 - 19.1, abs=0.1)
     assert weights("wan2.1-14b", gguf="/w/weights.gguf") == pytest.approx(37.7, abs=0.1)
     assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
@@ -158,7 +159,7 @@ def test_speed_options_need_memory() -> None:
     assert need(cache=0.05, guidance=1.0).working == pytest.approx(plain.working * 1.25)
     for way in ("fp8", "fp8-weights"):
         assert need(quantize=way).alone == pytest.approx(plain.alone - 14.29e9, rel=1e-6)
-    # Rows with this difference share nothing.
+    # Rows that quantize differently do not share weights.
     row = PipelineRow.model_validate(fields | {"quantize": "fp8"})
     apart = footprint("other", row)
     assert apart is not None
@@ -191,7 +192,7 @@ def test_text_encoders_of_two_precisions_count_twice() -> None:
 
 @pytest.mark.parametrize("name", ["models-80gb.yaml", "models-141gb.yaml"])
 def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
-    """The example at the top of the map is valid."""
+    """The example in the comment at the top of the map is a valid row."""
     lines = (FOLDER / name).read_text().splitlines()
     begin = lines.index("#   animate:")
     row = list(itertools.takewhile(lambda line: line.startswith("#"), lines[begin:]))

@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 200, 120
 
 
 def standing(certainty: float = 0.9) -> Person:
-    """A person in the middle, seen from the front."""
+    """Returns a person in the middle of the picture, seen from the front."""
     where = [
         *[(100, 20), (104, 17), (96, 17), (108, 19), (92, 19)],  # nose, eyes, ears
         *[(115, 40), (85, 40), (120, 60), (80, 60), (122, 80), (78, 80)],  # shoulders, elbows, wrists
@@ -41,7 +41,7 @@ def test_limbs_are_drawn_in_their_colors() -> None:
 
 
 def test_colors_match_the_training_of_pipelines() -> None:
-    """Pipelines are trained on OpenPose's colors, whose limbs are darker than the keypoints."""
+    """Pipelines are trained on OpenPose's colors, with limbs darker than keypoints."""
     picture = skeleton(standing(), 4 * WIDTH, 4 * HEIGHT)
     assert at(skeleton(standing(), WIDTH, HEIGHT), 100, 20) == (255, 0, 0), "the nose"
     assert at(skeleton(standing(), WIDTH, HEIGHT), 80, 60) == (255, 255, 0), "the right elbow"
@@ -50,7 +50,7 @@ def test_colors_match_the_training_of_pipelines() -> None:
 
 
 def whole(certainty: float = 0.9) -> Person:
-    """The same with an open left hand, by the keypoints of COCO-WholeBody."""
+    """Returns the same person with COCO-WholeBody's keypoints and an open left hand."""
     points = np.zeros((133, 3), dtype=np.float32)
     points[:17] = standing().points
     for joint in range(21):
@@ -71,7 +71,7 @@ def test_hands_are_drawn_if_known() -> None:
 
 def test_the_neck_is_between_the_shoulders() -> None:
     points = standing().points.copy()
-    points[5, 2] = 0.1  # a shoulder that is not seen
+    points[5, 2] = 0.1  # one shoulder is not visible
     picture = skeleton(Person(points, standing().box), WIDTH, HEIGHT)
     assert at(picture, 100, 30) == (0, 0, 0)
 

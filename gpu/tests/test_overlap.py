@@ -44,7 +44,7 @@ def test_reads_a_limited_number_ahead() -> None:
             yield i
 
     with ReadAhead(items(), 3) as ahead:
-        # Three are in the queue, and one waits for a slot.
+        # Three items are in the queue, and one waits for space.
         assert [taken.get(timeout=120) for _ in range(4)] == [0, 1, 2, 3]
         assert next(ahead) == 0
         assert taken.get(timeout=120) == 4
@@ -121,7 +121,7 @@ def run(request: RunRequest, model: Inverter, *, overlap: bool = True) -> bytes:
 
 
 def silent(request: RunRequest) -> RunRequest:
-    """The request, with an input that has no sound."""
+    """Returns the request with an input that has no sound."""
     assert request.data is not None
     return request.model_copy(update={"data": request.data.model_copy(update={"audio": False})})
 
@@ -154,7 +154,8 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
 
     class Waiting(Inverter):
         def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
-            # Of 25 frames in windows of 9 that share 3: the first window, and one more.
+            # The clip has 25 frames, in windows of 9 that share 3. While a window is edited, the frames of the next
+            # one are decoded, and those of the previous one are encoded.
             if not self.shots:
                 met.extend(decoded.acquire(timeout=120) for _ in range(15))
             elif len(self.shots) == 1:

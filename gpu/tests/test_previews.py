@@ -1,4 +1,4 @@
-"""Previews, and runs that send them."""
+"""Tests previews, and the runs that send them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_preview_is_offered_after_the_last_is_done() -> None:
 
     with Previews(ALWAYS, 64, 48, sent.put) as previews:
         previews.offer(lambda: begin(0, slow))
-        previews.offer(lambda: begin(1, red))  # while the first is being drawn
+        previews.offer(lambda: begin(1, red))  # the first preview is still being drawn
         go_on.set()
         sent.get(timeout=120)
         while sent.empty():
@@ -115,13 +115,13 @@ def test_a_run_that_ends_early_ends_the_thread() -> None:
 
 @pytest.mark.parametrize("kind", ["edit", "image"])
 def test_run_sends_previews_on_request(
-    world: MakeRunner,  # noqa: F811  # the fixture
+    world: MakeRunner,  # noqa: F811  # the fixture from test_runs
     ask: Ask,
     clip: Clip,
     picture: Path,
     kind: str,
 ) -> None:
-    """Clips and images have them, and the result is the same with and without."""
+    """Clips and images have previews. With or without them, the result is the same."""
     image = {"kind": "image", "model": "gen-image-2", "mime": "image/png", "fps": 0, "duration": 0}
     source = clip() if kind == "edit" else picture
     place, results = world(Inverter), []
@@ -131,7 +131,7 @@ def test_run_sends_previews_on_request(
             *lines, last = place.run(request)
             assert "result" in last
             shown = [line for line in lines if "preview" in line]
-            # A run may end before its first preview is drawn. The preview is then omitted.
+            # A run may end before its first preview is drawn. Then it sends no preview, so try again.
             if shown or not every:
                 break
         assert bool(shown) == bool(every)

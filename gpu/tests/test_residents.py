@@ -44,7 +44,7 @@ def test_one_pipeline_is_kept_if_memory_is_unknown_or_small(memory: int | None, 
 
 
 class Scale:
-    """A meter of memory that only tests fill."""
+    """Measures the memory that a test pretends to use."""
 
     def __init__(self) -> None:
         self.taken = self.highest = 0
@@ -54,15 +54,15 @@ class Scale:
         self.highest = max(self.highest, self.taken)
 
     def used(self) -> int:
-        """See residents.Meter."""
+        """Implements residents.Meter."""
         return self.taken
 
     def begin(self) -> None:
-        """See residents.Meter."""
+        """Implements residents.Meter."""
         self.highest = self.taken
 
     def most(self) -> int:
-        """See residents.Meter."""
+        """Implements residents.Meter."""
         return self.highest
 
 
@@ -70,15 +70,14 @@ GIB = 2**30
 
 
 def measured(room: float, weights: float, working: float, **row: object) -> tuple[Residents, Callable[[str], None]]:
-    """Returns a cache of pipelines whose weights and runs take the given GiB, and a function that
-    runs one."""
+    """Returns a Residents object whose pipelines and runs use the given GiB, and a function that performs a run."""
     scale = Scale()
 
     class Weighed(Inverter):
-        """A model that takes memory."""
+        """A model that uses memory while it is loaded."""
 
         def close(self) -> None:
-            """See pipeline.Pipeline."""
+            """Implements pipeline.Pipeline."""
             scale.take(-weights)
 
     def load(_: str, __: object) -> Inverter:
@@ -99,10 +98,10 @@ def measured(room: float, weights: float, working: float, **row: object) -> tupl
 @pytest.mark.parametrize(
     ("room", "weights", "working", "stay"),
     [
-        (4.5, 1.0, 0.5, ["edit", "text"]),  # as the map says, which has 2 GiB
-        (5.0, 1.0, 2.0, ["edit", "text"]),  # runs take more, but one at a time
-        (4.5, 1.0, 2.0, ["text"]),  # too large to fit
-        (4.5, 2.5, 0.1, ["text"]),  # weights take more
+        (4.5, 1.0, 0.5, ["edit", "text"]),  # both need less than the 2 GiB that the map states
+        (5.0, 1.0, 2.0, ["edit", "text"]),  # a run needs more than stated, but only one runs at a time
+        (4.5, 1.0, 2.0, ["text"]),  # both together need too much
+        (4.5, 2.5, 0.1, ["text"]),  # the weights need more than stated
     ],
 )
 def test_map_figures_are_corrected_by_measurements(
@@ -111,7 +110,7 @@ def test_map_figures_are_corrected_by_measurements(
     kept, run = measured(room, weights, working, memory="2GiB")
     for name in ("edit", "text"):
         run(name)
-    run("text")  # everything is known now
+    run("text")  # now the memory of both is measured
     kept.get("edit")
     run("edit")
     run("text")
@@ -152,7 +151,7 @@ def test_failed_load_keeps_other_pipelines() -> None:
 
 def test_failed_load_releases_memory() -> None:
     class Part:
-        """Refers to itself, like the parts of pipelines."""
+        """An object that refers to itself, as the parts of pipelines do."""
 
         def __init__(self) -> None:
             self.whole = self

@@ -1,4 +1,4 @@
-"""Runs with models that only change colors."""
+"""Tests runs, with models that only change colors."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Step, Check = Callable[[float], None], Callable[[], None]
 
 
 class Shelf:
-    """Weights; unavailable ones are not on the disk."""
+    """A supply of weights. Those listed as unavailable are not on the disk."""
 
     def __init__(self) -> None:
         self.away: set[str] = set()
         self.wanted: list[str] = []
-        # Gets an item when a run looks for unavailable weights.
+        # Gets an item whenever a run looks for unavailable weights.
         self.missed: queue.Queue[None] = queue.Queue()
 
     def want(self, weights: Iterable[str]) -> None:
@@ -54,7 +54,7 @@ class Shelf:
 
 
 class World:
-    """A runner, and the models that it loaded."""
+    """A runner, and the models that it has loaded."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class World:
         return self.runner.submit(request, lines.put), lines
 
     def run(self, request: RunRequest) -> list[dict[str, Any]]:
-        """Returns all lines of a run."""
+        """Performs a run and returns all lines that it sends."""
         _, lines = self.begin(request)
         return until_the_end(lines)
 
@@ -146,7 +146,7 @@ def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     assert (found["video"]["width"], found["video"]["height"], found["video"]["nb_frames"]) == (96, 64, "5")
     assert found["audio"]["codec_name"] == "aac"
     frame = next(video_frames(Input(path=request.output, mime="video/mp4"), 96, 64, 10, 1))
-    assert difference(frame[32, 48], np.array([1, 255, 255])) < 8  # the inverse of red
+    assert difference(frame[32, 48], np.array([1, 255, 255])) < 8  # the inverse of red is cyan
 
 
 def test_a_long_clip_is_edited_in_windows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
@@ -303,7 +303,7 @@ def test_paths_outside_of_the_shared_folder_are_rejected(
 
 
 class Failing(Inverter):
-    """A model whose first calls fail."""
+    """A model that fails in its first calls."""
 
     def __init__(self, failures: list[Exception]) -> None:
         super().__init__()
@@ -357,7 +357,7 @@ def test_health_reports_lost_device(world: MakeRunner, ask: Ask, clip: Clip) -> 
 
 
 class Endless(Inverter):
-    """A model that takes steps until it is stopped, and then for a configured time."""
+    """A model that takes steps until it is stopped. If last is given, each step waits for an item in it."""
 
     def __init__(self, stepped: queue.Queue[None], last: queue.Queue[None] | None = None) -> None:
         super().__init__()
@@ -498,7 +498,7 @@ def test_stopping_server_returns_runs_immediately(world: MakeRunner, ask: Ask, c
     _, lines = place.begin(ask(data))
     _, others = place.begin(ask(data))
     stepped.get(timeout=120)
-    place.runner.drain()  # in the middle of a step
+    place.runner.drain()  # the run is in the middle of a step
     for each in (lines, others):
         error = until_the_end(each)[-1]["error"]
         assert ("engine is stopping" in error["message"], error["retryable"]) == (True, True)
@@ -531,7 +531,7 @@ def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
 
 
 def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
-    """No matter how many runs wait, each waits for at most one run of each kind."""
+    """An image waits for at most one video, and a video for at most one image, however many runs are waiting."""
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):

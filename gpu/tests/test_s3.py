@@ -1,4 +1,4 @@
-"""Weights from a local AWS, by boto3 over HTTP."""
+"""Tests weights in a local AWS, which boto3 fetches over HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WEIGHTS = {"model_index.json": b"{}", "vae/a.safetensors": bytes(range(256)) * 4
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A local AWS; scripts/install-test-tools.sh installs it."""
+    """Starts a local AWS, which scripts/install-test-tools.sh has installed."""
     port = free_port()
     folder = tmp_path_factory.mktemp("cloud")
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(folder), "SFTP_ENABLED": "0"}
@@ -64,7 +64,7 @@ def await_ready(process: subprocess.Popen[bytes], url: str) -> None:
 
 @pytest.fixture
 def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A client for S3 with the weights in the bucket "models"."""
+    """Returns an S3 client. The bucket "models" has the weights."""
     for name, value in (_ACCESS | {"AWS_ENDPOINT_URL": endpoint}).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sync, "PART", 1000)
@@ -108,7 +108,7 @@ def test_changed_object_is_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
 
     class Changing:
-        """Changes an object after the listing."""
+        """Changes an object after it was listed."""
 
         def get_paginator(self, name: str) -> Any:
             return bucket.get_paginator(name)

@@ -1,4 +1,4 @@
-"""Rows on other servers, tested with a server that checks the bytes of every call."""
+"""Tests rows whose model runs on another server. A mock server checks every byte of each call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RED, BLUE = (200, 20, 20), (20, 20, 200)
 
 @dataclass
 class Call:
-    """A call that the server received."""
+    """A call that the mock server has received."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Call:
     body: bytes
 
     def form(self) -> dict[str, list[Any]]:
-        """Returns the fields of a multipart form, and the type, name and content of its files."""
+        """Returns the fields of a multipart form, and the type, name and content of each of its files."""
         head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + self.body)
         assert message.get_content_type() == "multipart/form-data"
@@ -56,7 +56,7 @@ class Call:
 
 @dataclass
 class Mock:
-    """Responds like the servers: a video is complete at the third poll."""
+    """Responds as the real servers do. A video is complete at the third poll."""
 
     calls: list[Call] = field(default_factory=list)
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Mock:
 
 @pytest.fixture
 def mock(tmp_path: Path) -> Iterator[Mock]:
-    """A listening server."""
+    """Starts a mock server."""
     state = Mock(video=clip(tmp_path / "made.mp4", BLUE, 9))
 
     class Handler(BaseHTTPRequestHandler):
@@ -293,7 +293,7 @@ def test_unreachable_server_is_reported() -> None:
 
 
 def after(calls: int) -> Callable[[], None]:
-    """Returns a check that cancels the run after this many calls."""
+    """Returns a function for check that cancels the run after the given number of calls."""
     left = iter(range(calls))
 
     def check() -> None:

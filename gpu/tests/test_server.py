@@ -1,4 +1,4 @@
-"""The server over HTTP, with models that only change colors."""
+"""Tests the server over HTTP, with models that only change colors."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Serve = Callable[..., httpx2.Client]
 
 @pytest.fixture
 def servers() -> list[Server]:
-    """The servers that were started."""
+    """Returns the list of servers that the test has started."""
     return []
 
 
 @pytest.fixture
 def serve(servers: list[Server]) -> Iterator[Serve]:
-    """Starts servers, each on a separate port."""
+    """Returns a function that starts servers, each on its own port."""
     ends: list[Callable[[], None]] = []
 
     def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float | None = 60, **rows: Any) -> httpx2.Client:
@@ -127,12 +127,12 @@ def test_disconnecting_caller_cancels_run(serve: Serve, clip: Clip, ask: Ask) ->
     models = iter([Endless(stepped), Inverter()])
     client = serve(lambda: next(models))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
-        # An unreferenced iterator closes the connection.
+        # Keep a reference to the iterator: without one, Python would close the connection.
         lines = answer.iter_lines()
         next(lines)
         stepped.get(timeout=120)
-    # The next run begins only when the first has ended. It uses another pipeline, so that the model
-    # that never ends is evicted.
+    # The next run begins only after the first has ended. It uses another pipeline, so that the model that never ends
+    # is evicted.
     request = ask(model="gen-pro-t2v", kind="text-to-video")
     assert "result" in lines_of(client, request.model_dump())[-1]
 
@@ -150,7 +150,7 @@ def test_waiting_caller_gets_lines(serve: Serve, clip: Clip, ask: Ask) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped), heartbeat=0.01)
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as first:
-        held = first.iter_lines()  # the connection closes with it
+        held = first.iter_lines()  # keeps the connection open
         next(held)
         stepped.get(timeout=120)
         with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as second:
@@ -160,7 +160,7 @@ def test_waiting_caller_gets_lines(serve: Serve, clip: Clip, ask: Ask) -> None:
 
 
 def test_quiet_run_keeps_sending_lines(serve: Serve, clip: Clip, ask: Ask) -> None:
-    """A step, or a VAE at work, may take longer than a caller waits for a line."""
+    """A step, or a call of the VAE, may take longer than a caller waits for a line."""
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped, last), heartbeat=0.01)
@@ -174,8 +174,7 @@ def test_quiet_run_keeps_sending_lines(serve: Serve, clip: Clip, ask: Ask) -> No
 
 
 def test_line_is_sent_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This applies in every stage: after two minutes without a line, the worker treats the server
-    as hung."""
+    """In every stage, lines must keep coming: after two minutes without a line, the worker treats the server as hung."""
     waited: list[float | None] = []
     known = asyncio.wait_for
 
@@ -225,7 +224,7 @@ def test_server_exits_if_a_run_does_not_end(
     last: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped, last))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
-        lines = answer.iter_lines()  # the connection closes with it
+        lines = answer.iter_lines()  # keeps the connection open
         next(lines)
         stepped.get(timeout=120)
     lines.close()
@@ -245,7 +244,7 @@ def test_server_exits_if_a_run_hangs(serve: Serve, clip: Clip, ask: Ask, monkeyp
 
 
 def until_gone(client: httpx2.Client) -> None:
-    """Waits until nothing listens any more."""
+    """Waits until no server listens on the port anymore."""
     for _ in range(6000):
         try:
             client.get("/healthz")
@@ -261,7 +260,7 @@ def test_estimates_are_returned(serve: Serve) -> None:
     asked = [
         edit,
         edit | {"reference": True},
-        edit | {"model": "gen-2.1", "reference": True},  # the pipeline does not take it
+        edit | {"model": "gen-2.1", "reference": True},  # the pipeline does not accept a reference
         edit | {"model": "gen-9"},
         {"model": "gen-image-2", "kind": "image", "width": 1280, "height": 704, "lengths": [0]},
     ]

@@ -1,4 +1,4 @@
-"""Weights in S3, with a client that responds like boto3's."""
+"""Tests weights in S3, with a client that responds as boto3 does."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ MODEL = {"lucy/model_index.json": b"{}", "lucy/vae/": b"", "lucy/vae/a.safetenso
 
 
 def ignore_key(_: str) -> None:
-    """Accepts every response."""
+    """Does nothing before a response."""
 
 
 class Bucket:
-    """Objects in S3, and their requested ranges."""
+    """Objects in S3, and the ranges of them that were requested."""
 
     def __init__(self, objects: dict[str, bytes]) -> None:
         self.objects = dict(objects)
         self.asked: list[tuple[str, str]] = []
         self.reachable = True
         self.listed = False
-        # Called before each response; it may raise.
+        # Called before each response. It may raise an error.
         self.before: Callable[[str], None] = lambda _: None
-        # Responses are cut to this many bytes.
+        # Responses are truncated to this many bytes.
         self.cut: int | None = None
 
     def get_paginator(self, _: str) -> Bucket:
         return self
 
-    def paginate(self, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # as boto3 names them
+    def paginate(self, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # these are boto3's argument names
         if not self.reachable:
             raise RuntimeError("Could not connect to the endpoint URL")
         self.listed = True
@@ -64,7 +64,7 @@ class Bucket:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of four bytes, one after the other, each requested once."""
+    """Sets the part size to four bytes, with no concurrency and no retries."""
     monkeypatch.setattr(sync, "PART", 4)
     monkeypatch.setattr(sync, "_PARALLEL", 1)
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
@@ -162,7 +162,7 @@ def test_interrupted_update_keeps_current_weights(tmp_path: Path) -> None:
     bucket.before = fail
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)
-    # The hard-linked file is shared with the current folder; now it changes too.
+    # The partial copy shares this file with the current folder by a hard link. Now the object changes too.
     bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)
@@ -273,15 +273,15 @@ def await_true(check: Callable[[], bool]) -> None:
 
 
 def folder_of(weights: Weights, *wanted: str) -> Path:
-    """Waits for the weights that are wanted, and returns the folder of the first."""
+    """Waits for these weights, and returns the folder of the first."""
     weights.want(wanted)
     await_true(lambda: weights.ready(wanted))
     return weights.folder(wanted[0])
 
 
 def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
-    """Holds the bucket's responses. A request sets the first event, and the second event releases
-    the responses."""
+    """Delays the bucket's responses. The first returned event is set when a request arrives; set the second to
+    release the responses."""
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:

@@ -22,7 +22,7 @@ def numbered(count: int) -> list[Frame]:
         (Window(9, 3, 4), 10, [(0, 9), (6, 4)]),
         (Window(9, 3, 4), 15, [(0, 9), (6, 9)]),
         (Window(9, 3, 4), 16, [(0, 9), (6, 9), (12, 4)]),
-        (Window(81, 9, 4), 100, [(0, 57), (48, 52)]),  # two of about one length
+        (Window(81, 9, 4), 100, [(0, 57), (48, 52)]),  # two windows of about the same length
         (Window(81, 0, 4), 162, [(0, 81), (81, 81)]),
         (Window(1, 0, 1), 3, [(0, 1), (1, 1), (2, 1)]),
     ],

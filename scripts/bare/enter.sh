@@ -1,6 +1,6 @@
 #!/bin/sh
-# enter.sh ROOT USER COMMAND: makes ROOT the root of this mount namespace (users in a chroot could
-# not make namespaces), and runs the command as the user in a login shell. See test-bare.sh.
+# enter.sh ROOT USER COMMAND: makes ROOT the root of this mount namespace, and runs the command as the user in a login
+# shell. (After a mere chroot, users could not create namespaces.) See test-bare.sh.
 set -eu
 root=$1 user=$2 command=$3
 
@@ -19,6 +19,6 @@ ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 cd "$root"
 pivot_root . mnt
-# This shell stays, to wait for orphaned processes.
-# shellcheck disable=SC2016 # for that shell
+# This shell keeps running, because it must reap orphaned processes.
+# shellcheck disable=SC2016 # the inner shell expands $1 and $2
 exec chroot . /bin/sh -c 'cd / && umount -l /mnt && su - "$1" -c "$2"; exit $?' sh "$user" "$command"

@@ -1,10 +1,11 @@
 #!/bin/sh
-# newcomer.sh: runs `make run` in a terminal, follows its instructions, and stops it with Ctrl-C. See test-bare.sh.
+# newcomer.sh: does what a newcomer does: runs `make run` in a terminal, follows its instructions, and stops it with
+# Ctrl-C. See test-bare.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 log=$folder/log
-# The usual ports may be in use, because the bare machine shares them with its host.
+# The default ports may be in use, because the bare machine shares its ports with the host.
 for port in 8080 8081; do
 	status=0
 	curl -s -o "$folder/other" --max-time 5 "http://127.0.0.1:$port" || status=$?
@@ -17,7 +18,7 @@ done
 
 touch "$log"
 mkfifo "$folder/keys"
-# A shell makes background processes ignore Ctrl-C.
+# env restores the default signals: a shell makes background processes ignore Ctrl-C.
 env --default-signal=INT,QUIT script -qefc "make run" "$log" <"$folder/keys" >"$folder/screen" 2>&1 &
 run=$!
 exec 3>"$folder/keys"
@@ -25,7 +26,7 @@ trap 'printf "\003" >&3 || true; wait "$run" || true; rm -rf "$folder"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# within SECONDS COMMAND…: waits until the command succeeds, while make runs.
+# within SECONDS COMMAND…: waits until the command succeeds, and fails if `make run` ends first.
 within() {
 	left=$1
 	shift
@@ -44,7 +45,7 @@ within 3000 grep -q 'Press Ctrl-C to stop' "$log"
 tr -d '\r' <"$log" >"$folder/said"
 sed "1d; s/ck_[A-Za-z0-9_-]*/ck_…/g" "$folder/said"
 
-# The lines that it printed, in order.
+# The commands that `make run` printed for the user to paste, in order.
 lines=$(sed -n 's/^  \(curl .*\)/\1/p' "$folder/said")
 line() { echo "$lines" | sed -n "$1p"; }
 [ "$(echo "$lines" | wc -l)" -eq 5 ] || { echo "make run did not print five commands to paste." >&2; exit 1; }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# install.sh [VERSION]: downloads a release of Cutroom for this machine, the latest by default, verifies
-# its checksum, and installs it.
-#   PREFIX=~/.local    the folder below which bin/cutroom and lib/cutroom are made; for root /usr/local
-#   RELEASES=URL       another place of the releases
+# install.sh [VERSION]: downloads a release of Cutroom for this machine (by default the latest), verifies its
+# checksum, and installs it.
+#   PREFIX=~/.local    the folder in which bin/cutroom and lib/cutroom are created; the default for root is /usr/local
+#   RELEASES=URL       downloads releases from another URL
 set -eu
 releases=${RELEASES:-}
 
@@ -32,7 +32,7 @@ main() {
 	trap 'exit 130' INT TERM
 	version=${1:-}
 	if [ -z "$version" ]; then
-		# The address of the latest release redirects to the one with its tag.
+		# The URL of the latest release redirects to the URL with its tag.
 		version=$(fetch --head --output /dev/null --write-out '%{url_effective}' "$releases/latest")
 		version=${version##*/}
 	fi
@@ -81,10 +81,11 @@ digest() {
 	fi
 }
 
-# has_glibc reports whether programs that are linked to glibc start.
+# has_glibc reports whether this system can start programs that are linked to glibc.
 has_glibc() { [ -e /lib64/ld-linux-x86-64.so.2 ] || [ -e /lib/ld-linux-aarch64.so.1 ]; }
 
-# needs PROGRAM MEANING APT PACMAN DNF APK BREW: names the command that installs a missing program.
+# needs PROGRAM MEANING APT PACMAN DNF APK BREW: if the program is missing, prints what it is needed for and the
+# command that installs it.
 needs() {
 	command -v "$1" >/dev/null 2>&1 && return
 	how="install it with the system's packages"

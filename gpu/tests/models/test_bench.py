@@ -1,4 +1,4 @@
-"""Checks that the benchmark runs; its figures on a CPU mean nothing."""
+"""Checks that the benchmark runs. Its figures mean nothing on a CPU."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Bench = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides the machine's GPU, if any."""
+    """Hides the machine's GPU, if there is one."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    """Runs the program, and returns its exit status and its output."""
+    """Runs the benchmark, and returns its exit status and its output."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bench", *arguments])
@@ -54,7 +54,7 @@ def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
     found = [line for line in lines if line.startswith(("image-edit ", "dress "))]
     assert len(found) == 4, lines
     for line in found:
-        # Seconds, load and the longest silence; no memory and no share on the CPU.
+        # The columns are seconds, loading time and the longest silence. Memory and efficiency are missing on a CPU.
         assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +- +[0-9]+ s  \S", line), line
     assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
 

@@ -1,4 +1,4 @@
-"""VACE's conditions, with tiny random weights."""
+"""Tests VACE's conditions with tiny random weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def keys(weights: Path, name: str) -> dict[str, Any]:
-    """Returns a condition's keys in the map."""
+    """Returns the keys in the model map that set this condition."""
     return {
         "line": {"control": {"kind": "line"}},
         "gray": {"control": {"kind": "gray"}},
@@ -63,7 +63,7 @@ def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> N
 
 
 def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
-    """VACE's authors say that it was never trained on raw clips."""
+    """According to VACE's authors, it was never trained on unprocessed clips."""
     raw = shot(VACE)
     for name in ("line", "gray", "depth", "box", "parts"):
         conditions = pipeline(weights, VACE, **keys(weights, name))._conditions

@@ -1,4 +1,4 @@
-"""Pipelines of the real classes, with tiny random weights, on the CPU."""
+"""Tests pipelines of the real classes, with tiny random weights, on the CPU."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def shot(name: str, seed: int = 7, length: int = 9, **changes: Any) -> Shot:
 
 
 def nothing(*_: object) -> None:
-    """Ignores a pipeline's reports."""
+    """Ignores everything that a pipeline reports."""
 
 
 def same(a: list[Frame], b: list[Frame]) -> bool:
@@ -72,7 +72,7 @@ def same(a: list[Frame], b: list[Frame]) -> bool:
 
 @pytest.fixture(autouse=True)
 def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets Qwen's pipelines process inputs in a size that the CPU can handle."""
+    """Makes Qwen's pipelines process inputs at a size that the CPU can handle."""
 
     def smaller(area: int, ratio: float) -> Any:
         return known(area // 256, ratio)
@@ -162,7 +162,7 @@ def test_a_run_ends_between_steps(weights: Path) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_run_can_be_cancelled_at_any_point(weights: Path, name: str) -> None:
-    """A run can be ended at every model call: encoders, steps, and decoders."""
+    """A run can be cancelled at every call of a model: while it encodes, denoises or decodes."""
     model = pipeline(weights, name)
     calls: list[None] = []
     made = model.run(shot(name), nothing, lambda: calls.append(None))
@@ -220,7 +220,7 @@ def test_device_errors_are_distinguished(weights: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(model._pipe.transformer, "forward", fail)
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
-        with pytest.raises(Exception) as raised:  # noqa: PT011  # the test checks the class
+        with pytest.raises(Exception) as raised:  # noqa: PT011  # the next line checks the class
             model.run(shot("WanPipeline"), nothing, nothing)
         assert raised.type is wanted
 
@@ -240,8 +240,8 @@ def test_a_run_that_ends_early_leaves_no_part_on_the_device(weights: Path, monke
 
 @pytest.mark.parametrize("offload", ["none", "model"])
 def test_no_run_leaves_weights_that_cannot_be_changed(weights: Path, offload: str) -> None:
-    """Tensors that offload moves in inference mode stay in that mode: LoRAs could not be removed
-    from them."""
+    """Tensors that offload moves in inference mode could not be changed later, so LoRAs could not be removed from
+    them."""
     model = pipeline(weights, "WanPipeline", offload=offload)
     modes: list[tuple[bool, bool]] = []
     watched = model._pipe.transformer.blocks[0].register_forward_pre_hook(
@@ -252,7 +252,7 @@ def test_no_run_leaves_weights_that_cannot_be_changed(weights: Path, offload: st
     assert set(modes) == {(False, False)}
     assert not any(part.is_inference() for part in model._pipe.transformer.parameters())
     plain = pipeline(weights, "WanPipeline").run(shot("WanPipeline"), nothing, nothing)
-    # Weights at other addresses are summed in another order.
+    # Sums may be rounded differently if the weights are at other addresses.
     assert max(int(np.abs(a.astype(int) - b).max()) for a, b in zip(made, plain, strict=True)) <= 1
 
 

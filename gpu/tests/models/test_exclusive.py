@@ -1,4 +1,4 @@
-"""Models that several threads create: the libraries cannot create two at the same time."""
+"""Tests that several threads can create models, although the libraries cannot create two at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transformers with the weights of GGUF files."""
+"""Tests transformers whose weights come from GGUF files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cutroom_engine.weights import WeightsError
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make
 
-# Maps diffusers' names to those in the files of Wan's publishers.
+# Maps diffusers' layer names to the names in the files of Wan's publishers.
 _NAMES = {
     "condition_embedder.time_embedder.linear_1": "time_embedding.0",
     "condition_embedder.time_embedder.linear_2": "time_embedding.2",
@@ -36,7 +36,7 @@ _NAMES = {
 }
 
 
-# The same for FLUX.2.
+# Maps diffusers' layer names to the names in FLUX.2's files.
 _NAMES_OF_FLUX = {
     "single_transformer_blocks": "single_blocks",
     "transformer_blocks": "double_blocks",
@@ -63,7 +63,7 @@ _NAMES_OF_FLUX = {
 
 
 def published(weights: dict[str, torch.Tensor], class_name: str) -> dict[str, torch.Tensor]:
-    """Renames diffusers' weights to their GGUF names."""
+    """Renames weights from diffusers' names to the names in GGUF files."""
     if class_name == "Flux2KleinPipeline":
         return _published_of_flux(weights)
     if not class_name.startswith("Wan"):
@@ -103,8 +103,8 @@ def _replaced(name: str, names: dict[str, str]) -> str:
 
 
 def write(pipe: Path, file: Path) -> str:
-    """Writes the transformer of a pipeline's folder as a GGUF in 8 bits, if layers are wide enough
-    for its blocks."""
+    """Writes the transformer in a pipeline's folder as a GGUF file. Layers that are wide enough for a block are
+    stored in 8 bits."""
     index = json.loads((pipe / "model_index.json").read_text())
     model = getattr(diffusers, index["transformer"][1]).from_pretrained(str(pipe), subfolder="transformer")
     writer = gguf.GGUFWriter(file, "wan")
@@ -130,7 +130,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Classes for which such files are published.
+# The classes for which GGUF files are published.
 PUBLISHED = ["WanPipeline", "WanVACEPipeline", "QwenImageEditPlusPipeline", "Flux2KleinPipeline"]
 
 

@@ -1,4 +1,4 @@
-"""Live pictures from pipelines of the real classes, with tiny models on the CPU."""
+"""Tests live pictures with pipelines of the real classes and tiny models, on the CPU."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def noise(width: int = SIZE[0], height: int = SIZE[1], narrow: bool = False) -> 
 
 
 def passes() -> None:
-    """Lets an edit continue."""
+    """Lets the edit continue."""
 
 
 @pytest.mark.parametrize("class_name", LIVE_MAKERS)
@@ -51,7 +51,7 @@ def test_every_class(folder: Path, class_name: str) -> None:
     empty, _ = model.encode("")
     made = model.edit(noise(), winter, None, 7, passes)
     assert (made.number, made.width, made.height, made.narrow) == (3, *SIZE, False)
-    # The result depends only on the prompt, seed and picture.
+    # The result depends on the prompt, the seed and the picture, and on nothing else.
     others = [
         model.edit(noise(), empty, None, 7, passes),
         model.edit(noise(), winter, None, 8, passes),
@@ -82,7 +82,7 @@ def test_small_vae_replaces_the_full_one(folder: Path) -> None:
 
 
 def test_colors_are_unchanged(folder: Path) -> None:
-    """The planes are converted to red, green and blue, and back."""
+    """The model converts the planes to red, green and blue, and back."""
     model = load(folder)
     for narrow in (False, True):
         luma, chroma = wire.planes_of(*SIZE)
@@ -145,7 +145,7 @@ def test_warming_up_is_like_a_session(folder: Path) -> None:
 
 
 def test_program_edits_live(start: Start) -> None:
-    """Live sessions of the real program, in parallel and with health checks."""
+    """Runs live sessions in the real program, concurrently and with health checks."""
     _, client = start()
     port = client.base_url.port
     assert port is not None

@@ -1,4 +1,4 @@
-"""LoRAs, the scheduler's shift and guidance from the model map."""
+"""Tests the LoRAs, the scheduler's shift and the guidance that the model map sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
-    """Writes a LoRA in the format of published Wan LoRAs."""
+    """Writes a LoRA in the format of the LoRAs published for Wan."""
     drawn = torch.Generator().manual_seed(seed)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):
@@ -53,7 +53,7 @@ def test_lora_changes_only_the_result(weights: Path, tmp_path: Path, name: str) 
 
 
 def distilled(folder: Path) -> str:
-    """Writes a LoRA of every layer, with the changes of biases and norms that distilled LoRAs have."""
+    """Writes a LoRA that changes every layer, and also biases and norms, as LoRAs for distilled models do."""
     drawn = torch.Generator().manual_seed(4)
     wide = {"ffn.0": (24, 32), "ffn.2": (32, 24)}
     layers: dict[str, torch.Tensor] = {}
@@ -82,19 +82,20 @@ def distilled(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
 def test_lora_changes_all_its_layers(weights: Path, tmp_path: Path, name: str) -> None:
-    """The ready rows use the text-to-video LoRAs also for VACE."""
+    """The rows in our maps use the LoRAs for text to video also with VACE."""
     plain = pipeline(weights, name)._pipe.transformer.state_dict()
     changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
     assert plain.keys() == changed.keys()
     apart = {key for key in plain if not torch.equal(plain[key], changed[key])}
-    # Each of three blocks has eight attention layers and two others; six layers are outside of blocks.
+    # Each of the three blocks has eight attention layers and two other layers. Six more layers are outside of the
+    # blocks.
     assert len([key for key in apart if key.endswith(".weight")]) == 3 * 10 + 6
     assert len([key for key in apart if key.endswith(".bias")]) == 3 * 10 + 6
     assert not [key for key in apart if "vace" in key or "norm" in key]
 
 
 def test_qwen_lora_is_applied(weights: Path, tmp_path: Path) -> None:
-    """It has the format of published four-step LoRAs."""
+    """The LoRA has the format of the published LoRAs for four steps."""
     drawn = torch.Generator().manual_seed(5)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):

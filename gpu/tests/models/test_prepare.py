@@ -1,4 +1,4 @@
-"""Converted weights give the same results, and are smaller."""
+"""Tests that converted weights give the same results and are smaller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def size(folder: Path, part: str) -> int:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights in fp32, and a map with lower precision."""
+    """Returns a folder with weights in fp32, and with a map that asks for lower precision."""
     folder = tmp_path_factory.mktemp("published")
     text = {"weights": str(make("WanPipeline", folder)), "leaves": True}
     row: dict[str, Any] = {"steps": 2, "text": text, "window": {"frames": 9, "overlap": 1}}
@@ -51,7 +51,7 @@ def test_converted_weights_give_the_same_result(
         assert all(Path(folder).is_relative_to(to) and Path(folder).is_dir() for folder in row.all_weights)
         assert row.loras == []
     assert after.pipelines["depth"].weights == after.pipelines["box"].weights
-    # bf16 halves them, and FP8 halves them again except for parts that keep their precision.
+    # bf16 halves the size. FP8 halves it again, except for layers that keep their precision.
     assert size(to / "WanVACEPipeline", "transformer") < 0.75 * size(published / "WanVACEPipeline", "transformer")
     assert size(to / "WanPipeline", "transformer") < 0.6 * size(published / "WanPipeline", "transformer")
     assert size(to / "WanPipeline-text", "text_encoder") < 0.6 * size(published / "WanPipeline", "text_encoder")

@@ -1,4 +1,4 @@
-"""The real program: settings, HTTP, pipelines, files."""
+"""Tests the real program: settings, HTTP, pipelines and files."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_restarted_server_gives_the_same_result(client: httpx2.Client, start: St
     assert process.wait(120) in (0, -signal.SIGTERM)
 
 
-# The program, with a transformer that fails like a broken card.
+# The program with a transformer that fails in the same way as a broken card.
 _LOSES_ITS_DEVICE = """
 import sys
 import diffusers, torch
@@ -163,7 +163,7 @@ def test_server_with_lost_device_requests_restart(start: Start, clip: Clip, ask:
     [
         ("CUTROOM_ENGINE_ADDR=here", "CUTROOM_ENGINE_ADDR"),
         ("CUTROOM_ENGINE_MODELS=/none.yaml", "/none.yaml: No such file"),
-        # No machine has so many. The server never edits on the CPU instead.
+        # No machine has so many GPUs. The server must not edit on the CPU instead.
         ("CUTROOM_ENGINE_DEVICE=cuda:99", "CUTROOM_ENGINE_DEVICE: cuda:99 cannot be used"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Weights that pipelines share, text encoders that leave the device, and half the memory."""
+"""Tests weights that pipelines share, text encoders that leave the device, and weights stored in half the memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def text_of(weights: Path, name: str, leaves: bool) -> dict[str, Any]:
-    """Returns the folder of the pipeline's text encoders; Wan pipelines share it."""
+    """Returns the setting "text" for the pipeline. All Wan pipelines share the same text encoders."""
     of = "WanPipeline" if name.startswith(("Wan", "Lucy")) else name
     return {"weights": str(weights / of), "leaves": leaves}
 
@@ -46,7 +46,7 @@ def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
 )
 def test_shared_text_encoders_give_the_same_result(weights: Path, name: str, leaves: bool) -> None:
     more: dict[str, Any] = {} if STYLES[name].negative is None else {"guidance": 5.0, "negative": "a summer morning"}
-    if name == "FluxKontextPipeline":  # which scales negative prompts by true_cfg_scale
+    if name == "FluxKontextPipeline":  # this pipeline scales negative prompts by true_cfg_scale
         more["call"] = {"true_cfg_scale": 2.0}
     own = pipeline(weights, name, **more)
     apart = pipeline(weights, name, text=text_of(weights, name, leaves), **more)
@@ -58,7 +58,7 @@ def test_shared_text_encoders_give_the_same_result(weights: Path, name: str, lea
 
 
 def home(model: DiffusersPipeline) -> dict[str, list[int]]:
-    """Returns the addresses of the text encoders' weights."""
+    """Returns the memory addresses of the text encoders' weights."""
     assert model._prompts is not None
     return {name: [part.data_ptr() for part in one.parameters()] for name, one in model._prompts.encoders.items()}
 
@@ -75,7 +75,7 @@ def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, n
     denoised: list[bool] = []
 
     def lent() -> bool:
-        """Reports whether the pipeline has copies of all of them."""
+        """Reports whether the pipeline has all text encoders, with copies of their weights on the device."""
         there = {getattr(model._pipe, one) is not None for one in before}
         moved = {here[0] != was[0] for here, was in zip(home(model).values(), before.values(), strict=True)}
         assert there == moved, "the pipeline does not have the copies on the device"

@@ -1,4 +1,4 @@
-"""Previews from pipelines of the real classes, with tiny random weights, on the CPU."""
+"""Tests the previews of pipelines of the real classes, with tiny random weights, on the CPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALWAYS = 1e-9
 
 
 def previewed(model: DiffusersPipeline, of: Shot) -> tuple[list[Frame], list[bytes]]:
-    """Returns a pipeline's result, and its previews."""
+    """Returns a pipeline's result and its previews."""
     sent: list[bytes] = []
     with Previews(ALWAYS, of.width, of.height, sent.append) as previews:
         made = model.run(of, nothing, nothing, previews)
@@ -80,8 +80,8 @@ def test_pipeline_without_previews_still_edits(
 
 
 def test_weights_undo_the_vae() -> None:
-    """A VAE that mixes the mean colors of 8 x 8 pixels with meaningless channels is undone by the
-    weights."""
+    """The VAE of this test mixes the mean colors of blocks of 8 x 8 pixels with channels that mean nothing. The
+    fitted weights must undo that."""
     drawn = torch.Generator().manual_seed(0)
     mixed = torch.randn(16, 3, generator=drawn) * (torch.arange(16) % 4 > 0).unsqueeze(1)
 
@@ -105,7 +105,7 @@ def test_weights_undo_the_vae() -> None:
     "name", ["WanPipeline", "QwenImageEditPlusPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"]
 )
 def test_latents_are_unpacked_for_each_pipeline(weights: Path, name: str) -> None:  # noqa: F811
-    """A pipeline's packed and scaled latents are restored to the VAE's."""
+    """Some pipelines pack and scale latents. The sketcher converts them to the VAE's format."""
     pipe = pipeline(weights, name)._pipe
     factor = getattr(pipe, "vae_scale_factor", 8)
     channels = pipe.vae.config.get("z_dim") or pipe.vae.config.latent_channels

@@ -1,4 +1,4 @@
-"""Faster pipelines give the same results as the plain ones, within a tolerance."""
+"""Tests that faster pipelines give the same results as plain ones, within a tolerance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cutroom_engine.styles import STYLES
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import MAKERS, make, make_poses
 
-# Classes whose steps are cached, fields of their rows, and the passes of a step.
+# The classes that can skip blocks, with the fields of their rows and the number of passes in a step.
 CACHED: list[tuple[str, dict[str, Any], int]] = [
     ("WanPipeline", {"guidance": 5.0, "cache": 0.1}, 2),
     ("LucyEditPipeline", {"guidance": 5.0, "cache": 0.1}, 2),
@@ -42,7 +42,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def apart(some: list[Frame], others: list[Frame]) -> float:
-    """Returns the mean difference of pictures, from 0 to 255."""
+    """Returns the mean difference between two lists of pictures, from 0 to 255."""
     return max(float(np.abs(a.astype(int) - b).mean()) for a, b in zip(some, others, strict=True))
 
 
@@ -91,7 +91,7 @@ def test_kernel_applies_only_to_its_row(weights: Path) -> None:
 
 
 def passes(model: DiffusersPipeline) -> tuple[list[None], Callable[[], None]]:
-    """Counts the calls of the feed-forward layer of the transformer's last block."""
+    """Counts how often the feed-forward layer of the last block is called."""
     calls: list[None] = []
     blocks = next(part for part in model._pipe.transformer.children() if isinstance(part, torch.nn.ModuleList))
     layer = next(part for name, part in blocks[-1].named_children() if name in ("ffn", "img_mlp"))
@@ -129,7 +129,7 @@ def test_every_class_that_has_a_cache_is_tried() -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The graphs are not optimized, which needs no compiler."""
+    """Compiled graphs are not optimized here, so no compiler is needed."""
     compiled: list[str] = []
     known = torch.nn.Module.compile
 
@@ -141,18 +141,18 @@ def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pyte
     plain, model = pipeline(weights, name), pipeline(weights, name, compile=True)
     assert len(compiled) >= len(model._pipe.transformer._repeated_blocks)
     assert apart(run(plain, name), run(model, name)) < 1
-    if name == "WanVACEPipeline":  # another length has another graph
+    if name == "WanVACEPipeline":  # a clip with another length is compiled separately
         assert apart(run(plain, name, length=5), run(model, name, length=5)) < 1
 
 
 def test_compiled_blocks_give_the_same_result(weights: Path) -> None:
-    name = "WanVACEPipeline"  # which has two kinds of them
+    name = "WanVACEPipeline"  # the class with two kinds of blocks
     plain, model = pipeline(weights, name), pipeline(weights, name, compile=True)
     assert apart(run(plain, name), run(model, name)) < 1
 
 
 def test_all_options_work_together(weights: Path) -> None:
-    """Blocks are compiled, weights are in FP8, and steps are cached."""
+    """Compiled blocks, weights in FP8 and skipped blocks can be combined."""
     name, fields = "WanPipeline", {"steps": 4, "guidance": 1.0}
     plain = run(pipeline(weights, name, **fields), name)
     model = pipeline(weights, name, storage="fp8", cache=0.01, compile=True, attention="math", **fields)
@@ -182,7 +182,7 @@ def test_products_in_fp8_need_a_card_that_makes_them(weights: Path, caplog: pyte
 
 
 def test_weights_go_straight_to_the_device(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exceptions are weights that are shrunk first or offloaded."""
+    """Weights that are compressed when loaded, or offloaded, are the exceptions."""
     loader = Loader(Path, "cuda:1")
     for changes, straight in (
         ({}, {"device_map": "cuda"}),

@@ -1,4 +1,4 @@
-"""The transition between windows, by real classes with tiny random weights."""
+"""Tests the transition between windows with the real classes and tiny random weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def through_the_vae(model: DiffusersPipeline, frames: list[Frame]) -> list[Frame]:
-    """Returns the frames after encoding and decoding."""
+    """Returns the frames after the VAE has encoded and decoded them."""
     video = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2)[None].float() / 127.5 - 1
     with torch.no_grad():
         decoded = model._pipe.vae.decode(model._pipe.vae.encode(video).latent_dist.mode()).sample
@@ -72,8 +72,8 @@ def test_window_starts_with_previous_frames(weights: Path, name: str, count: int
 
 
 class PlainVae(torch.nn.Module):
-    """Keeps the mean color of 8 x 8 pixels of every fourth frame, so that the output resembles the
-    input. A VAE with random weights would not do that."""
+    """A VAE that keeps only the mean color of each block of 8 x 8 pixels, in every fourth frame. Its output resembles
+    its input, unlike that of a VAE with random weights."""
 
     def __init__(self, vae: Any) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class PlainVae(torch.nn.Module):
 
 
 def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
-    """Replaces the transformer with a perfectly trained one: it keeps the previous window's frames
-    and invents the rest from an idea. The returned function sets the idea."""
+    """Replaces the transformer with a perfectly trained one: it keeps the previous window's frames, and makes up the
+    rest from a number. The returned function sets the number."""
     ideas = [0]
 
     def idea(like: torch.Tensor) -> torch.Tensor:
@@ -104,10 +104,10 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
     def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **arguments: Any) -> tuple[torch.Tensor]:
         latents = hidden_states[:, :16]
-        if "control_hidden_states" in arguments:  # VACE: the kept picture, the repainted picture, and the mask
+        if "control_hidden_states" in arguments:  # in VACE: the kept picture, the repainted picture, and the mask
             known, anew = arguments["control_hidden_states"][:, :16], arguments["control_hidden_states"][:, 32:]
             where = anew.mean(dim=1, keepdim=True) < 0.5
-        else:  # Animate: the mask, and the known frames
+        else:  # in Animate: the mask, and the known frames
             known, where = hidden_states[:, 20:], hidden_states[:, 16:20].mean(dim=1, keepdim=True) > 0.5
         made = torch.where(where, known, idea(latents))
         return ((latents - made) / (timestep.float().reshape(-1, 1, 1, 1, 1) / 1000),)
@@ -117,9 +117,9 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
 
 def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begin: Callable[[int], None]) -> float:
-    """Edits in two windows that share five frames. Returns how far apart the versions are in these,
-    as a fraction of the difference of neighbors. The second window has another seed, so
-    that the model would generate another clip."""
+    """Edits a clip in two windows that share five frames. Returns how much the two versions of these frames differ,
+    compared with the largest difference between consecutive frames. Each window has its own seed, so that without a
+    connection the model would make two different clips."""
     made: list[list[Frame]] = []
 
     def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
@@ -145,7 +145,7 @@ def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) ->
 
 @pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
 def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These get the previous window's frames as a condition, as in their training."""
+    """These classes receive the previous window's frames as a condition, as in their training."""
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
     everywhere = Person(np.full((17, 3), 50, dtype=np.float32), (0, 0, 96, 64))
@@ -153,6 +153,6 @@ def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: py
         assert model._conditions is not None
         monkeypatch.setattr(model._conditions._poses, "people", lambda frames, _: [everywhere] * len(frames))
     begin = keeps(model)
-    # Animate uses more than one earlier frame from 13 frames on.
+    # Animate uses more than one earlier frame only if a shot has at least 13 frames.
     assert seam(model, name, 13, True, begin) < 0.1
     assert seam(model, name, 13, False, begin) > 0.5

@@ -1,4 +1,4 @@
-"""Pipelines of the real classes, with tiny random weights, as folders on disk."""
+"""Writes pipelines of the real classes, with tiny random weights, to folders."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _flux_kontext() -> Any:
 
 
 def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
-    """A tokenizer of letters, and its vocabulary."""
+    """Returns a tokenizer whose tokens are letters, and its vocabulary."""
     vocabulary = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     for word in ("endoftext", "im_start", "im_end", "vision_start", "vision_end", "image_pad", "video_pad"):
         vocabulary[f"<|{word}|>"] = len(vocabulary)
@@ -221,7 +221,7 @@ def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
 def _flux2_klein() -> Any:
     torch.manual_seed(0)
     tokenizer, vocabulary = _qwen_tokenizer()
-    # The pipeline uses the outputs of layers 9, 18 and 27 for a prompt.
+    # The pipeline encodes a prompt with the outputs of layers 9, 18 and 27.
     text = Qwen3Config(
         vocab_size=len(vocabulary),
         hidden_size=8,
@@ -401,7 +401,7 @@ def _stable_diffusion_xl() -> Any:
 
 
 def make_tiny_vae(folder: Path) -> str:
-    """Writes a small VAE that replaces a full one, and returns its folder."""
+    """Writes a small VAE that can replace a pipeline's own, and returns its folder."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "encoder_block_out_channels": (4, 4, 4, 4),
@@ -414,7 +414,7 @@ def make_tiny_vae(folder: Path) -> str:
 
 
 def make_image_adapter(weights: Path, folder: Path) -> dict[str, str]:
-    """Writes an IP-Adapter for a pipeline, and returns its row."""
+    """Writes an IP-Adapter for the pipeline, and returns its row in the map."""
     torch.manual_seed(0)
     encoder = CLIPVisionModelWithProjection(
         CLIPVisionConfig(
@@ -474,7 +474,7 @@ def make(class_name: str, folder: Path) -> Path:
 
 
 def make_poses(folder: Path, keypoints: int = 17) -> dict[str, str]:
-    """Writes a detector and a pose estimator, and returns their folders."""
+    """Writes a person detector and a pose estimator, and returns their folders."""
     torch.manual_seed(0)
     backbone = RTDetrResNetConfig(
         embedding_size=8,
@@ -543,7 +543,7 @@ def make_depth(folder: Path) -> str:
 
 
 def make_parser(folder: Path) -> str:
-    """Writes a segmentation model that knows skin and shirts, and returns its folder."""
+    """Writes a segmentation model that labels skin and shirts, and returns its folder."""
     torch.manual_seed(0)
     config = SegformerConfig(
         num_encoder_blocks=2,
@@ -563,8 +563,7 @@ def make_parser(folder: Path) -> str:
 
 
 def make_all(folder: Path) -> Path:
-    """Writes all pipelines and a model map with which they serve every model of the
-    catalog. Returns the path of the map."""
+    """Writes all pipelines, and a model map with a pipeline for every model of the catalog. Returns the map's path."""
     row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
     pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
     pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
@@ -580,7 +579,7 @@ def make_all(folder: Path) -> Path:
         "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
-        # Qwen's image pipeline resizes every picture to a size that takes a minute on a CPU.
+        # Use no Qwen pipeline here: those resize every picture to a size that takes a minute on a CPU.
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
     }
     turbo = "StableDiffusionImg2ImgPipeline"
@@ -596,7 +595,7 @@ def make_all(folder: Path) -> Path:
 
 
 def live_row(class_name: str, folder: Path, **changes: Any) -> dict[str, Any]:
-    """Writes a pipeline for live pictures, unless it is there, and returns its row."""
+    """Writes a pipeline for live pictures unless it exists, and returns its row in the map."""
     weights = folder / class_name
     if not weights.is_dir():
         make(class_name, folder)
@@ -604,8 +603,8 @@ def live_row(class_name: str, folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
-    """Writes tiny models for a row, and returns the row with them, on the processor: two steps in
-    small windows. Options that require a card or files are left out."""
+    """Writes tiny models for a row. Returns the row with these models, two steps and small windows, for the CPU.
+    Options that need a GPU or other files are removed."""
     weights = folder / row.class_name
     changes: dict[str, Any] = {
         "weights": str(weights if weights.is_dir() else make(row.class_name, folder)),
@@ -625,7 +624,7 @@ def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
     return PipelineRow.model_validate(kept | changes)
 
 
-# The fields kept from a row whose models are tiny.
+# The fields that a row keeps when its models are replaced by tiny ones.
 _KEPT = {"class_name", "shape", "scheduler", "guidance", "shift", "negative", "fps", "between", "control", "mask"}
 
 
