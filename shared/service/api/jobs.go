@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -35,6 +36,14 @@ func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) erro
 	accepted, err := s.submit(w, r, c, jobForm(c.model))
 	if err != nil {
 		return err
+	}
+	if wait := preferredWait(r.Header); wait > 0 {
+		if j, err := s.Jobs.Get(r.Context(), accepted.Account, accepted.ID); err == nil {
+			j, _ = s.awaitJob(r, c, j, time.Duration(wait)*time.Second) // after an error, the caller gets the open job
+			w.Header().Set("Preference-Applied", fmt.Sprint("wait=", wait))
+			s.writeJSON(w, r, http.StatusOK, s.followedBody(r.Context(), c, j))
+			return nil
+		}
 	}
 	s.writeJSON(w, r, http.StatusOK, createdBody{accepted.ID, accepted.Status})
 	return nil
@@ -253,7 +262,14 @@ func (s *service) readForm(
 }
 
 func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error {
+	wait, err := waitQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
 	j, err := s.namedJob(r, c)
+	if err == nil {
+		j, err = s.awaitJob(r, c, j, wait)
+	}
 	if err != nil {
 		return err
 	}
