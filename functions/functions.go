@@ -39,7 +39,7 @@ func All() []Function {
 			Name:      "c2pa",
 			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"),
 		},
-		{Name: "images", Streams: true, Variables: submits},
+		{Name: "images", Streams: true, Variables: with(submits, "CUTROOM_SECRET_ARN")},
 		{
 			Name: "files",
 			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD",

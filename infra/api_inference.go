@@ -35,18 +35,26 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/batches", function: "batches"},
 			{path: "/v1/batches/{batch_id}", function: "batches"},
 			{path: "/v1/batches/{batch_id}/cancel", function: "batches"},
+			{path: "/v1/images/edits", function: "images"},
+			{path: "/v1/images/generations", function: "images"},
+			{path: "/v1/videos", function: "jobs"},
+			{path: "/v1/videos/{id}", function: "jobs"},
+			{path: "/v1/videos/{id}/content", function: "content"},
+			{path: "/v1/shares/{job_id}", function: "content"},
 			{path: "/", function: "inference"},
 		}),
 	}, logging)
 }
 
-// withoutFiles removes the file endpoints if SAM runs the stack. SAM serves both APIs at one
-// address, where the media service's file endpoints already exist.
+// withoutFiles removes the endpoints of files and shares if SAM runs the stack. SAM serves both APIs at one
+// address, where the media service has the same endpoints.
 func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	if s.Endpoint == "" {
 		return endpoints
 	}
-	return slices.DeleteFunc(endpoints, func(e endpoint) bool { return strings.HasPrefix(e.path, "/v1/files") })
+	return slices.DeleteFunc(endpoints, func(e endpoint) bool {
+		return strings.HasPrefix(e.path, "/v1/files") || strings.HasPrefix(e.path, "/v1/shares")
+	})
 }
 
 // setGatewayURL sets the inference gateway's URL for the functions that describe the service, because the OpenAPI

@@ -103,6 +103,12 @@ var ways = map[string]way{
 	"inference ANY /v2/rerank":                    {"STREAM", 900000},
 	"inference ANY /rerank":                       {"STREAM", 900000},
 	"inference ANY /v1/score":                     {"STREAM", 900000},
+	"inference ANY /v1/images/edits":              {"STREAM", 290000},
+	"inference ANY /v1/images/generations":        {"STREAM", 290000},
+	"inference ANY /v1/videos":                    {"", 29000},
+	"inference ANY /v1/videos/{id}":               {"", 29000},
+	"inference ANY /v1/videos/{id}/content":       {"STREAM", 900000},
+	"inference ANY /v1/shares/{job_id}":           {"STREAM", 900000},
 }
 
 func TestAPIsStreamAsInTheContract(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *stack) describeFunctions() []function {
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
 		// The reader process gets its own vCPU, and 1 GiB in addition to this program's memory.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
-		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
+		"images":    callers(function{memory: 512, timeout: waitTimeout, may: append(s.submitJobs(), s.readSecret())}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
 		"tokens":    callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
 		"models":    {memory: 256, timeout: bufferedTimeout},

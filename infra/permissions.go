@@ -90,11 +90,10 @@ func (s *stack) submitJobs() []permission {
 	)
 }
 
-func (s *stack) listJobs() []permission {
-	return []permission{
-		s.onIndexes("jobs"),
-		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
-	}
+func (s *stack) listJobs() []permission { return []permission{s.onIndexes("jobs"), s.readSecret()} }
+
+func (s *stack) readSecret() permission {
+	return permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}}
 }
 
 // wakeUp lets programs that accept jobs start workers if no worker is running.
@@ -109,7 +108,7 @@ func (s *stack) wakeUp() []permission {
 // The secret verifies links to shared results.
 func (s *stack) readContent() []permission {
 	return []permission{
-		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
+		s.readSecret(),
 		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
 		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject"),
 		s.reportMissing(),
@@ -128,8 +127,7 @@ func (s *stack) verifyFiles() []permission {
 
 // keepFiles returns the permissions of programs that store and list files. The secret encrypts the cursors.
 func (s *stack) keepFiles() []permission {
-	return append(s.storeFiles(),
-		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
+	return append(s.storeFiles(), s.readSecret())
 }
 
 func (s *stack) storeFiles() []permission {

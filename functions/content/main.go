@@ -1,6 +1,6 @@
 // Function content returns the results, thumbnails, previews and events of jobs, and the bytes and thumbnails of
 // stored files: GET /v1/jobs/{id}/content, /v1/jobs/{id}/thumbnail, /v1/jobs/{id}/preview, /v1/jobs/{id}/events,
-// /v1/shares/{job_id}, /v1/uploads/{file_id} and /v1/uploads/{file_id}/thumbnail.
+// /v1/shares/{job_id}, /v1/uploads/{file_id}, /v1/uploads/{file_id}/thumbnail and /v1/videos/{id}/content.
 package main
 
 import (
@@ -37,6 +37,6 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 		f.Config.RedirectAbove = mode.MostSent()
 	}
 	f.Config.EventsOnce = mode == lambdahttp.Buffered
-	handler, err := f.Handler(api.Content, api.Events, api.FileContent)
+	handler, err := f.Handler(api.Content, api.Events, api.FileContent, api.OpenAIContent)
 	return handler, mode, err
 }

@@ -1,16 +1,19 @@
 // Function images edits images while the client waits, and serves the deprecated synchronous video
-// routes: POST /v1/generate/{id}.
+// routes: POST /v1/generate/{id}, /v1/images/edits and /v1/images/generations.
 package main
 
 import (
 	"net/http"
 	"os"
+	"time"
 
+	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/cursor"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
@@ -32,7 +35,8 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait
+	f.Config.Shares = job.NewSharesFrom(secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN")).Value, time.Now)
 	f.RejectCold()
-	handler, err := f.Handler(api.Generate)
+	handler, err := f.Handler(api.Generate, api.OpenAIImages)
 	return handler, mode, err
 }

@@ -1,6 +1,7 @@
 // Function jobs accepts, shows, cancels, deletes, lists and shares jobs: POST, GET and DELETE
 // /v1/jobs/{id}, GET /v1/jobs, and POST /v1/jobs/{id}/shares. It also serves accounts' webhook
-// routes: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
+// routes: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret, and at the inference address /v1/videos and
+// /v1/videos/{id}.
 package main
 
 import (
@@ -36,6 +37,6 @@ func jobs() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.WebhookTargets = f.WebhookTargets()
 	f.Config.WebhookLog = dynamo.NewWebhooks(f.Records, f.Required("CUTROOM_JOBS_TABLE"))
 	f.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
-	handler, err := f.Handler(api.Jobs, api.Webhooks)
+	handler, err := f.Handler(api.Jobs, api.Webhooks, api.OpenAIVideos)
 	return handler, lambdahttp.Buffered, err
 }

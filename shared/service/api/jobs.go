@@ -58,10 +58,11 @@ type createdBody struct {
 // the files, unless the job may have been accepted: the store's response can get lost. A retry with
 // the same Idempotency-Key gets the original job. Errors: problems; as for once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
-	accepted, err := s.submitAll(w, r, &c, func(ctx context.Context, b *body, in *inputs) (*catalog.Form, submission, error) {
+	read := func(ctx context.Context, r *http.Request, b *body, in *inputs) (*catalog.Form, submission, error) {
 		sub, err := s.readForm(ctx, r, b, form, in)
 		return form, sub, err
-	})
+	}
+	accepted, err := s.submitAll(w, r, &c, read)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -69,7 +70,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 }
 
 // readRequest reads a request's body, stores its files, and returns the model's form and its fields.
-type readRequest func(context.Context, *body, *inputs) (*catalog.Form, submission, error)
+type readRequest func(context.Context, *http.Request, *body, *inputs) (*catalog.Form, submission, error)
 
 // submitAll submits a job and in.copies copies of it with other seeds. read may set c.model and in.copies.
 func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, read readRequest) (accepted []job.Job, err error) {
@@ -92,7 +93,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 	defer s.endUpload(r, upload)
 	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, *c, full) }
 	in.earlier = func() string { return s.earlier(r, *c) }
-	form, sub, err := read(ctx, body, in)
+	form, sub, err := read(ctx, r, body, in)
 	if err != nil {
 		return nil, err
 	}

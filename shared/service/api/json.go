@@ -26,15 +26,18 @@ type jsonObject map[string]json.RawMessage
 
 // readJSON reads a JSON object, regardless of the content type. It returns nil if the body is absent, blank or
 // null. Errors: problems for any other body; fault.TooLarge; fault.UnsupportedCoding.
-func readJSON(r *http.Request) (jsonObject, error) {
-	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.", maxJSON)
-	if r.ContentLength > maxJSON {
+func readJSON(r *http.Request) (jsonObject, error) { return readLongJSON(r, maxJSON, "") }
+
+// readLongJSON adds advice to the error of a body that is longer than most bytes.
+func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error) {
+	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.%s", most, advice)
+	if r.ContentLength > most {
 		return nil, tooLarge
 	}
-	if _, ok := httpserver.Decompress(r, maxJSON); !ok {
+	if _, ok := httpserver.Decompress(r, most); !ok {
 		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
 	}
-	text, err := io.ReadAll(&body{source: r.Body, left: maxJSON, tooLarge: tooLarge})
+	text, err := io.ReadAll(&body{source: r.Body, left: most, tooLarge: tooLarge})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 
 	"cutroom/shared/domain/catalog"
@@ -59,7 +58,7 @@ func bearer(r *http.Request) string {
 }
 
 func (s *service) failOpenAI(w http.ResponseWriter, r *http.Request, err error) {
-	e, header := openAIError(r, err), w.Header()
+	e := openAIError(r, err)
 	var refusal *fault.Error
 	expected := errors.As(err, &refusal) && refusal.Code == fault.Unavailable && refusal.Err == nil
 	switch {
@@ -68,16 +67,9 @@ func (s *service) failOpenAI(w http.ResponseWriter, r *http.Request, err error) 
 	case e.Status >= http.StatusInternalServerError && !expected:
 		s.log(r, err)
 	}
-	if e.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(e.RetryAfter), 10))
-	}
-	switch {
-	case e.Status == http.StatusUnauthorized:
-		header.Set("WWW-Authenticate", `Bearer realm="cutroom"`)
-	case e.Status == http.StatusUnsupportedMediaType:
-		header.Set("Accept-Encoding", httpserver.AcceptedCodings)
-	case e.Type == apierror.OverBudget:
-		header.Set("X-Should-Retry", "false")
+	e.SetHeader(w.Header())
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="cutroom"`)
 	}
 	writeBody(w, e.Status, e.JSON())
 }
@@ -94,10 +86,6 @@ func openAIError(r *http.Request, err error) *apierror.Error {
 		}
 	case errors.As(err, &unread):
 		return apierror.Invalid("", "", "The body is incomplete or malformed.")
-	case fault.Is(err, fault.UnsupportedCoding):
-		return &apierror.Error{
-			Status: http.StatusUnsupportedMediaType, Type: apierror.InvalidRequest, Message: err.Error(),
-		}
 	}
 	return apierror.From(err)
 }
@@ -130,7 +118,7 @@ func (p problem) openAI(r *http.Request) *apierror.Error {
 	return apierror.Invalid(param, code, "%s", message)
 }
 
-// detailJSON returns the body of an error that has only a status and a message.
+// openAIDetail returns the body of an error that has only a status and a message.
 func openAIDetail(status int, detail string) []byte {
 	e := apierror.Error{Type: apierror.InvalidRequest, Message: detail}
 	if status >= http.StatusInternalServerError {

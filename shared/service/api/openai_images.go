@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"cutroom/shared/domain/catalog"
@@ -25,7 +24,7 @@ func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) err
 		}
 	}
 	o := &openAIRequest{service: s, c: &c, route: catalog.Route(strings.TrimPrefix(r.URL.Path, "/v1/"))}
-	accepted, err := s.submitAll(w, r, &c, o.reader(r))
+	accepted, err := s.submitAll(w, r, &c, o.read)
 	if err != nil {
 		return err
 	}
@@ -53,83 +52,57 @@ func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) err
 	return s.sendImages(w, r, accepted, o.urls)
 }
 
+// imageBody is OpenAI's image object without b64_json.
+type imageBody struct {
+	URL           string  `json:"url,omitempty"`
+	RevisedPrompt *string `json:"revised_prompt"`
+}
+
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
-func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, urls bool) error {
-	type piece struct {
-		text  string
-		image io.ReadCloser
-	}
-	var pieces []piece
-	defer func() {
-		for _, p := range pieces {
-			if p.image != nil {
-				p.image.Close()
-			}
-		}
-	}()
-	length := 0
-	add := func(text string) {
-		pieces, length = append(pieces, piece{text: text}), length+len(text)
-	}
-	add(fmt.Sprintf(`{"created":%d,"data":[`, jobs[0].CompletedAt.Unix()))
+func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, urls bool) (err error) {
+	resultAge, _ := s.Jobs.Ages()
+	data, images := make([]imageBody, len(jobs)), make([]io.ReadCloser, len(jobs))
 	for i, j := range jobs {
-		if i > 0 {
-			add(",")
-		}
-		revised := ""
 		if j.Result.EnhancedPrompt != "" {
-			text, err := encodeJSON(j.Result.EnhancedPrompt)
-			if err != nil {
-				return err
-			}
-			revised = `,"revised_prompt":` + string(text)
+			data[i].RevisedPrompt = &j.Result.EnhancedPrompt
 		}
 		if urls {
-			resultAge, _ := s.Jobs.Ages()
-			link, err := s.shareURL(r, j, j.CompletedAt.Add(resultAge))
-			if err != nil {
-				return err
-			}
-			text, err := encodeJSON(link)
-			if err != nil {
-				return err
-			}
-			add(`{"url":` + string(text) + revised + "}")
-			continue
+			data[i].URL, err = s.shareURL(r, j, j.CompletedAt.Add(resultAge))
+		} else if images[i], err = s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size); err == nil {
+			defer images[i].Close()
 		}
-		add(`{"b64_json":"`)
-		image, err := s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size)
 		if err != nil {
 			return fmt.Errorf("open an image: %w", err)
 		}
-		pieces, length = append(pieces, piece{image: image}), length+base64.StdEncoding.EncodedLen(int(j.Result.Size))
-		add(`"` + revised + "}")
 	}
-	size := catalog.Size{Width: jobs[0].Result.Width, Height: jobs[0].Result.Height}
-	add(fmt.Sprintf(`],"output_format":%q,"size":%q}`, strings.TrimPrefix(jobs[0].Result.MIME, "image/"), size.String()))
-
-	header := w.Header()
+	header, first := w.Header(), jobs[0].Result
 	describeOutcome(header, jobs[0])
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(http.StatusOK)
-	for _, p := range pieces {
-		if p.image == nil {
-			_, _ = io.WriteString(w, p.text) // fails if the client has disconnected
-			continue
-		}
-		encoder := base64.NewEncoder(base64.StdEncoding, w)
-		_, err := io.Copy(encoder, p.image)
-		if err == nil {
-			err = encoder.Close()
+	fmt.Fprintf(w, `{"created":%d,"output_format":%q,"size":"%dx%d","data":[`, jobs[0].CompletedAt.Unix(),
+		strings.TrimPrefix(first.MIME, "image/"), first.Width, first.Height)
+	separator := ""
+	for i, image := range images {
+		text, err := encodeJSON(data[i])
+		fmt.Fprint(w, separator, "{")
+		if image != nil && err == nil {
+			fmt.Fprint(w, `"b64_json":"`)
+			encoder := base64.NewEncoder(base64.StdEncoding, w)
+			if _, err = io.Copy(encoder, image); err == nil {
+				err = encoder.Close()
+			}
+			fmt.Fprint(w, `",`)
 		}
 		if err != nil {
 			if r.Context().Err() == nil {
 				s.log(r, fmt.Errorf("send an image: %w", err))
 			}
-			return nil // the client gets fewer bytes than Content-Length promised
+			return nil // the client gets incomplete JSON
 		}
+		w.Write(text[1:])
+		separator = ","
 	}
+	fmt.Fprint(w, "]}")
 	return nil
 }

@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/sniff"
-	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 )
 
@@ -60,16 +59,7 @@ type openAIRequest struct {
 	urls bool
 }
 
-func (o *openAIRequest) reader(r *http.Request) readRequest {
-	return func(ctx context.Context, b *body, in *inputs) (*catalog.Form, submission, error) {
-		if err := o.read(ctx, r, b, in); err != nil {
-			return nil, nil, err
-		}
-		return o.translate(in)
-	}
-}
-
-func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *inputs) error {
+func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *inputs) (*catalog.Form, submission, error) {
 	o.targets, o.counts = map[string]string{}, map[string]int{}
 	take := func(p filePart) (*job.Input, *problem, error) { return o.take(ctx, in, p) }
 	kind, parameters, err := contentType(r)
@@ -77,11 +67,14 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
 		o.sent, err = readMultipart(b, parameters["boundary"], o.find, take)
 	case err == nil && kind == "application/json":
-		err = o.readJSON(ctx, r, b, take)
+		err = o.readJSON(ctx, r, take)
 	default:
 		err = problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json.")}
 	}
-	return err
+	if err != nil {
+		return nil, nil, err
+	}
+	return o.translate(in)
 }
 
 // find is a [findField]. Each file gets a different key: "image", "image.1" and so on.
@@ -136,11 +129,7 @@ func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.
 		target.Name = catalog.ReferenceField
 		head := bufio.NewReaderSize(p.content, max(media.SniffLen, file.MaxReference+1))
 		p.content = head
-		kind, err := kindOf(ctx, in, head)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !kind.Image {
+		if !showsImage(ctx, in, head) {
 			target = catalog.Field{Name: catalog.DataField, Type: catalog.VideoFile}
 		}
 	}
@@ -153,27 +142,15 @@ func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.
 	return in.take(ctx, p)
 }
 
-// kindOf peeks at a file, or at the stored file that it refers to. The zero type is unknown.
-func kindOf(ctx context.Context, in *inputs, content *bufio.Reader) (media.Type, error) {
-	head, err := content.Peek(content.Size())
-	if err != nil && err != io.EOF {
-		return media.Type{}, err
+// showsImage reports whether a file is an image. If the content is a stored file's id, it uses the recorded type.
+func showsImage(ctx context.Context, in *inputs, content *bufio.Reader) bool {
+	head, err := content.Peek(content.Size()) // in.take reports the error
+	if err == io.EOF && file.IsReference(string(head)) {
+		stored, err := in.service.Files.Get(ctx, in.account, string(head))
+		return err == nil && strings.HasPrefix(stored.MIME, "image/")
 	}
-	if err == nil || !file.IsReference(string(head)) {
-		kind, _ := sniff.Media(head)
-		return kind, nil
-	}
-	stored, err := in.service.Files.Get(ctx, in.account, string(head))
-	if err == nil {
-		kind, _, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
-		if !fault.Is(err, fault.NotFound) {
-			return kind, err
-		}
-	}
-	if fault.Is(err, fault.NotFound) {
-		err = nil // in.take reports the missing file
-	}
-	return media.Type{}, err
+	kind, _ := sniff.Media(head)
+	return kind.Image
 }
 
 // dataURL returns the decoded content of a base64 data URL (RFC 2397).
@@ -205,7 +182,7 @@ func (b base64Reader) Read(p []byte) (int, error) {
 }
 
 // readJSON reads a JSON body, in which files are data URLs or ids of stored files.
-func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, take takeFile) error {
+func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, take takeFile) error {
 	s, account := o.service, o.c.who.Account()
 	if r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != "" {
 		waiting, cancel := context.WithTimeout(ctx, jsonWait)
@@ -215,17 +192,7 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 		}
 		defer s.jsonTurns.Release(account)
 	}
-	if _, ok := httpserver.Decompress(r, maxOpenAIJSON); !ok {
-		return fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
-	}
-	b.source, b.left = r.Body, maxOpenAIJSON
-	b.tooLarge = fault.New(fault.TooLarge, "The JSON body is larger than %d bytes. Send large files as multipart/form-data.",
-		maxOpenAIJSON)
-	text, err := io.ReadAll(b)
-	if err != nil {
-		return err
-	}
-	object, err := parseJSON(text)
+	object, err := readLongJSON(r, maxOpenAIJSON, " Send large files as multipart/form-data.")
 	if err != nil {
 		return err
 	}

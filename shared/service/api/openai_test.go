@@ -248,11 +248,9 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 		{"early thumbnail", "GET", videos + "/" + own + "/content?variant=thumbnail", studio, "", "", 409, "", ""},
 		{"unknown variant", "GET", videos + "/" + own + "/content?variant=spritesheet", studio, "", "", 400, "variant", "invalid_value"},
 		{"limit 0", "GET", videos + "?limit=0", studio, "", "", 400, "limit", "integer_below_min_value"},
-		{"limit 101", "GET", videos + "?limit=101", studio, "", "", 400, "limit", "integer_above_max_value"},
+		{"limit 1001", "GET", videos + "?limit=1001", studio, "", "", 400, "limit", "integer_above_max_value"},
 		{"limit x", "GET", videos + "?limit=x", studio, "", "", 400, "limit", "invalid_type"},
 		{"order", "GET", videos + "?order=up", studio, "", "", 400, "order", "invalid_value"},
-		{"unknown after", "GET", videos + "?after=job_0", studio, "", "", 400, "after", "invalid_value"},
-		{"another account's after", "GET", videos + "?after=" + own, rival, "", "", 400, "after", "invalid_value"},
 	} {
 		calls = append(calls, c)
 	}

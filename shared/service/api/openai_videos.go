@@ -18,7 +18,7 @@ func (s *service) createVideo(w http.ResponseWriter, r *http.Request, c call) er
 		return err
 	}
 	o := &openAIRequest{service: s, c: &c, route: catalog.Videos}
-	accepted, err := s.submitAll(w, r, &c, o.reader(r))
+	accepted, err := s.submitAll(w, r, &c, o.read)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,8 @@ func (s *service) videoBody(j job.Job) videoBody {
 		resultAge, _ := s.Jobs.Ages()
 		expires := j.CompletedAt.Add(resultAge).Unix()
 		body.Progress, body.ExpiresAt = 100, &expires
-		size, length = catalog.Size{Width: j.Result.Width, Height: j.Result.Height}, cmp.Or(j.Result.Duration, length)
+		length = cmp.Or(j.Result.Duration, length)
+		size = cmp.Or(catalog.Size{Width: j.Result.Width, Height: j.Result.Height}, size)
 	}
 	if size.Width > 0 {
 		body.Size = new(size.String())
@@ -143,11 +144,8 @@ func (s *service) deleteVideo(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-const (
-	defaultVideos, maxVideos = 20, 100
-	// Stores list all jobs, newest first. A list of videos reads at most this many pages of them.
-	videoPage, videoPages = 200, 20
-)
+// Stores list all jobs, newest first. A list of videos reads at most this many pages of them.
+const videoPage, videoPages = 200, 20
 
 type videoPageBody struct {
 	Object  string      `json:"object"`
@@ -158,28 +156,16 @@ type videoPageBody struct {
 }
 
 func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) error {
-	query, limit := readQuery(r.URL.RawQuery), defaultVideos
-	if text := query["limit"]; text != "" {
-		least, most := int64(1), int64(maxVideos)
-		field := &catalog.Field{Name: "limit", Type: catalog.Integer, Min: &least, Max: &most}
-		value, wrong := parse(field, &sent{name: field.Name, text: text})
-		if wrong != nil {
-			return problems{wrong.in("query")}
-		}
-		limit = int(value.(int64))
-	}
-	order, after := cmp.Or(query["order"], "desc"), query["after"]
+	query := readQuery(r.URL.RawQuery)
+	limit, _, found := pageQuery(r.URL.RawQuery)
+	order := cmp.Or(query["order"], "desc")
 	if orders := []string{"asc", "desc"}; !slices.Contains(orders, order) {
-		return problems{notAmong("order", order, orders).in("query")}
+		found = append(found, notAmong("order", order, orders).in("query"))
 	}
-	if after != "" {
-		if _, err := s.Jobs.Get(r.Context(), c.who.Account(), after); fault.Is(err, fault.NotFound) {
-			return problems{valueProblem("after", after, "There is no such video.").in("query")}
-		} else if err != nil {
-			return err
-		}
+	if len(found) > 0 {
+		return found
 	}
-	jobs, more, err := s.videosOf(r, c, after, limit, order == "asc")
+	jobs, more, err := s.videosOf(r, c, query["after"], limit, order == "asc")
 	if err != nil {
 		return err
 	}
@@ -194,7 +180,7 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// videosOf returns at most limit videos that come after the named one, or from the start of the list.
+// videosOf returns at most limit videos that come after an id, which may be empty. more means that others follow.
 func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
 	ctx, account, cursor := r.Context(), c.who.Account(), ""
 	if after != "" && !oldestFirst {
@@ -208,28 +194,27 @@ func (s *service) videosOf(r *http.Request, c call, after string, limit int, old
 			return nil, false, err
 		}
 		for _, j := range page {
-			if oldestFirst && after != "" && j.ID <= after {
+			if oldestFirst && j.ID <= after {
 				next = ""
 				break
 			}
-			if j.Lane != job.VideoLane || s.checkModel(c.who, j.Model) != nil {
-				continue
+			if j.Lane == job.VideoLane && s.checkModel(c.who, j.Model) == nil {
+				jobs = append(jobs, j)
 			}
-			if jobs = append(jobs, j); len(jobs) <= limit {
-				continue
+			if len(jobs) > limit && !oldestFirst {
+				return jobs[:limit], true, nil
 			}
-			if more = true; oldestFirst {
-				jobs = jobs[1:]
-				continue
+			if len(jobs) > limit {
+				jobs, more = jobs[1:], true
 			}
-			return jobs[:limit], true, nil
 		}
-		if cursor = next; next == "" {
-			if oldestFirst {
-				slices.Reverse(jobs)
-			}
-			return jobs, more, nil
+		if cursor = next; next != "" {
+			continue
 		}
+		if oldestFirst {
+			slices.Reverse(jobs)
+		}
+		return jobs, more, nil
 	}
 	if oldestFirst {
 		return nil, false, fault.New(fault.Invalid, "The account has too many jobs for order=asc. Use order=desc.")

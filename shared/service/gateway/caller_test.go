@@ -338,7 +338,7 @@ func TestModelsAreListed(t *testing.T) {
 			length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
 	}
 	small, talker := one("small", "1000", "8192", `"chat","completions","responses","messages"`), one("org/talker:v2", "8", "80", `"chat","responses","messages"`)
-	media := `{"id":"media","object":"model","created":` + created + `,"owned_by":"cutroom","capabilities":["videos"]}`
+	media := one("media", "0", "0", `"videos"`)
 	signed := w.issue(credential.Scope{Models: []string{"small"}})
 	scoped := signed.Secret
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// modelBody is a model in the list (docs/contract/gateway.md#model-list).
+// modelBody is a model in the list (docs/contract/gateway.md#model-list). The lengths of media models are 0.
 type modelBody struct {
 	ID              string          `json:"id"`
 	Object          string          `json:"object"`
@@ -26,25 +26,18 @@ func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
 	}
 }
 
-// mediaBody is a media model in the list.
-type mediaBody struct {
-	ID           string          `json:"id"`
-	Object       string          `json:"object"`
-	Created      int64           `json:"created"`
-	OwnedBy      string          `json:"owned_by"`
-	Capabilities []catalog.Route `json:"capabilities"`
-}
-
-func (g *Gateway) mediaBody(m *catalog.Model) mediaBody {
-	return mediaBody{m.ID, "model", g.started.Unix(), "cutroom", m.Capabilities()}
+func (g *Gateway) mediaBody(m *catalog.Model) modelBody {
+	return modelBody{
+		ID: m.ID, Object: "model", Created: g.started.Unix(), OwnedBy: "cutroom", Capabilities: m.Capabilities(),
+	}
 }
 
 // listModels serves GET /v1/models: the models that the caller may use.
 func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credential.Principal) error {
 	list := struct {
-		Object string `json:"object"`
-		Data   []any  `json:"data"`
-	}{"list", []any{}}
+		Object string      `json:"object"`
+		Data   []modelBody `json:"data"`
+	}{"list", []modelBody{}}
 	for _, row := range g.config.Catalog().InferenceModels() {
 		if !row.Placeholder && who.AllowsModel(row.ID) {
 			list.Data = append(list.Data, g.modelBody(row))

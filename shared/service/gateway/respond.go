@@ -37,16 +37,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 			slog.String("request_id", httpserver.RequestID(r.Context())),
 			slog.String("route", r.Pattern), slog.Any("error", err))
 	}
-	if apiErr.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
-	}
-	if apiErr.Type == apierror.OverBudget {
-		// Clients that honor this header would otherwise retry within seconds.
-		w.Header().Set("X-Should-Retry", "false")
-	}
-	if apiErr.Status == http.StatusUnsupportedMediaType {
-		w.Header().Set("Accept-Encoding", httpserver.AcceptedCodings)
-	}
+	apiErr.SetHeader(w.Header())
 	if apiErr.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r))
 	}

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/httpserver"
 )
 
 // Type is an error's category. Client libraries choose an exception by type and HTTP status.
@@ -70,6 +72,20 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// SetHeader sets the header fields that describe the error, except for WWW-Authenticate.
+func (e *Error) SetHeader(header http.Header) {
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if e.Type == OverBudget {
+		// Clients that honor this header would otherwise retry within seconds.
+		header.Set("X-Should-Retry", "false")
+	}
+	if e.Status == http.StatusUnsupportedMediaType {
+		header.Set("Accept-Encoding", httpserver.AcceptedCodings)
+	}
+}
 
 // errorBody is an error's JSON. All members are always present; empty ones are null.
 type errorBody struct {
@@ -132,6 +148,8 @@ func From(err error) *Error {
 		e.Status, e.Type = http.StatusConflict, InvalidRequest
 	case fault.TooLarge:
 		e.Status, e.Type, e.Code = http.StatusRequestEntityTooLarge, InvalidRequest, RequestTooLarge
+	case fault.UnsupportedCoding:
+		e.Status, e.Type = http.StatusUnsupportedMediaType, InvalidRequest
 	case fault.Limited:
 		e.Status, e.Type, e.Code = http.StatusTooManyRequests, RateLimited, RateLimitExceeded
 	case fault.Exhausted:
