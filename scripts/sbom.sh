@@ -1,11 +1,10 @@
 #!/bin/sh
-# Bills of materials in CycloneDX format, next to the described files.
-#   scripts/sbom.sh F               writes F/<program>.cdx.json for every program of
-#                                   the images and for cutroom, and F/engine.cdx.json
-#                                   for the Python packages of the engine server, and
-#                                   F/c2pa.cdx.json for the library that programs load
-#   scripts/sbom.sh F IMAGE…        adds F/<image>.packages.txt, the distribution's
-#                                   packages in each image; Docker must have it
+# Writes software bills of materials in CycloneDX format.
+#   scripts/sbom.sh F               writes F/<program>.cdx.json for cutroom and every program of the images,
+#                                   F/engine.cdx.json for the engine server's Python packages, and F/c2pa.cdx.json for
+#                                   the library that programs load
+#   scripts/sbom.sh F IMAGE…        also writes F/<image>.packages.txt, a list of the distribution's packages in each
+#                                   image. Docker must have the image
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -18,7 +17,7 @@ work=$PWD/.tools/licenses
 mkdir -p "$work"
 "$GO" build -C scripts/tools/licenses -o "$work/cyclonedx-gomod" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 for program in cutroom worker media realtime; do
-	# The images' programs are for Linux.
+	# Describe the programs as built for Linux, because the images contain them.
 	GOOS=linux CGO_ENABLED=0 "$work/cyclonedx-gomod" app -json -licenses -packages=false -std \
 		-main "cmd/$program" -output "$out/$program.cdx.json" . 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 done
@@ -30,7 +29,8 @@ fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
-# packages prints the packages of a dpkg folder: one file in a full Debian, one file per package in a reduced image.
+# packages prints the packages that a dpkg folder lists: in one file in a full Debian, and in one file per package in
+# a reduced image.
 packages() {
 	for status in "$1/status" "$1"/status.d/*; do
 		[ ! -f "$status" ] || { cat "$status"; echo; }
@@ -45,7 +45,7 @@ for image in "$@"; do
 	name=$(printf %s "$image" | tr '/:' '--')
 	rm -rf "$work/image"
 	mkdir -p "$work/image"
-	# Most images have no program for this.
+	# Copy the folder out of the image: most images have no program that could print it.
 	container=$(docker create "$image")
 	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm --volumes "$container" >/dev/null; exit 1; }
 	docker rm --volumes "$container" >/dev/null

@@ -1,11 +1,12 @@
 # shellcheck shell=sh
-# Functions for the scripts that lint and test, which source this file.
+# Functions for the scripts that lint and test. They source this file.
 
 GO=${GO:-go}
-# limit is the time limit for the tests of one package. Each wait in them is much shorter: see testkit/await.
+# limit is the time limit for one package's tests. It catches only hangs, because each wait in a test is much shorter:
+# see testkit/await.
 limit=20m
-# Without caches, compiling takes longer than all tests. Omitting debug information saves a fifth of
-# that, and optimizing CDK's large bindings takes longer than running them.
+# Compiling without caches takes longer than running all tests. Omitting debug data saves a fifth of that. CDK's large
+# bindings are not optimized, because that takes longer than running them.
 undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
 
 # took NAME COMMAND…: runs the command and prints its duration.
@@ -17,7 +18,7 @@ took() {
 	echo "--- $name: $(($(date +%s) - began)) s"
 }
 
-# finished LOG PROCESS: waits for a background process and prints its output.
+# finished LOG PROCESS: waits for a background process, then prints its output.
 finished() {
 	status=0
 	wait "$2" || status=$?
@@ -25,14 +26,14 @@ finished() {
 	return "$status"
 }
 
-# released builds with the flags of functions and containers, so that all of them share Go's cache.
+# released runs go with the build flags of the functions and images, so that all of them share Go's build cache.
 released() {
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
 }
 
-# raced tests under the race detector. It excludes packages that work on one goroutine: SQLite,
-# which is C translated to Go and takes six times as long, pictures and compression. At the end,
-# programs wait 50 ms for late races, not the usual second.
+# raced runs go test with the race detector, except for packages that use only one goroutine: the pictures,
+# compression, and SQLite, which is C translated to Go and would take six times as long. At exit, programs wait for
+# late races for 50 ms instead of a second.
 raced() {
 	GORACE="atexit_sleep_ms=50 ${GORACE:-}" CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race \
 		'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0 -dwarf=false' \
@@ -44,13 +45,13 @@ raced() {
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
 }
 
-# failures LOG: appends the failures in a log of go test to test-output/failed, and the last lines of any other log.
+# failures LOG: adds the failures in a go test log to test-output/failed. Of any other log, it adds the last lines.
 failures() {
 	found=$(awk -f scripts/failures.awk "$1")
 	echo "${found:-$(tail -n 5 "$1")}" >>test-output/failed
 }
 
-# recorded COMMAND…: runs the command. If it fails, report_failures repeats its failures.
+# recorded COMMAND…: runs the command. If it fails, its failures are recorded for report_failures.
 recorded() (
 	log=$(mktemp test-output/recorded.XXXXXX)
 	{ "$@" 2>&1 || touch "$log.failed"; } | tee "$log"
@@ -63,15 +64,15 @@ recorded() (
 	exit 1
 )
 
-# report_failures prints all failures again at the end, because they may be far above by then.
+# report_failures prints all recorded failures again at the end, because by then they have scrolled far up.
 report_failures() {
 	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
 }
 
-# tested HOW FLAGS… PACKAGES…: runs tests, where HOW is "released test" or "raced". If TRY_AGAIN is set, each failed
-# test runs once more without the others, if failed-tests.awk allows it. Tests that pass then are listed in
-# test-output/unsteady. It runs in a subshell, so that its variables do not reach its callers.
-# shellcheck disable=SC2086 # a command
+# tested HOW FLAGS… PACKAGES…: runs tests. HOW is "released test" or "raced". If TRY_AGAIN is set and failed-tests.awk
+# allows it, each failed test runs once more on its own. Tests that then pass are listed in test-output/unsteady.
+# tested runs in a subshell, so that its variables do not affect callers.
+# shellcheck disable=SC2086 # a command with arguments
 tested() (
 	how=$1
 	shift
@@ -96,8 +97,8 @@ tested() (
 	done
 )
 
-# in_turn STAGE…: runs the stages, each in a subshell, and prints their durations. It fails at the
-# end if any stage failed.
+# in_turn STAGE…: runs the stages one after the other, each in a subshell, and prints how long each took. If a stage
+# fails, the others still run, and in_turn fails at the end.
 in_turn() (
 	failed=0
 	for stage; do

@@ -1,11 +1,11 @@
 #!/bin/sh
-# test-bare.sh: follows the README's first steps on a machine with only a minimal Debian and Go:
-# first as root, without any cache, and then as an ordinary user without sudo. The machine is a
-# folder with a root file system and its own namespaces: its mounts and processes end with them.
+# test-bare.sh: follows the README's first steps on a bare machine that has only a minimal Debian and Go: first as
+# root, without any cache, and then as an ordinary user without sudo. The machine is a folder with a root file system.
+# It runs in its own namespaces, so its mounts and processes end with the script.
 #
-# SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are the users,
-# PACKAGES the packages for make test. The result of debootstrap is kept in .tools/bare for a month.
-# Packages come from this machine's own sources.
+# SUITE is Debian's release (this machine's, or bookworm). USERS lists the users ("root newcomer"), and PACKAGES the
+# packages for make test. debootstrap's result is kept in .tools/bare for a month. Packages come from the same mirrors
+# as this machine's.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -29,10 +29,10 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# apart COMMAND…: runs a command in separate namespaces of processes and mounts, which end with it
-# or with this script.
+# apart COMMAND…: runs a command in its own process and mount namespaces. Both end with the command or with this
+# script.
 apart() {
-	# A shell makes background processes ignore Ctrl-C.
+	# env restores the default signals: a shell makes background processes ignore Ctrl-C.
 	env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child "$@" </dev/null &
 	child=$!
 	status=0
@@ -41,22 +41,22 @@ apart() {
 	return "$status"
 }
 
-# inside USER COMMAND: runs a command on the bare machine, as after a login.
+# inside USER COMMAND: runs a command on the bare machine, in a login shell.
 inside() {
 	apart sh scripts/bare/enter.sh "$root" "$@"
 }
 
-# sources prints this machine's sources of Debian's packages, for the release.
+# sources prints the URLs from which this machine gets Debian's packages for the release.
 sources() {
 	# shellcheck disable=SC2016 # fields of apt
 	apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
 		awk -v host="$host" -v suite="$suite" '$1 == "Debian" && sub("^" host, suite, $3) { print "deb", $2, $3, "main" }' | sort -u
 }
 
-# bootstrapped makes the root file system, and keeps it.
+# bootstrapped creates the root file system with debootstrap, and keeps a copy.
 bootstrapped() {
 	mkdir -p "${base%/*}" "$folder/base"
-	# If no mirror is found, debootstrap uses Debian's own.
+	# If there is no mirror, debootstrap uses Debian's default.
 	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
 	# shellcheck disable=SC2086 # empty means no argument
 	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \
@@ -67,8 +67,8 @@ bootstrapped() {
 	rm -rf "$folder/base"
 }
 
-# configured gives the bare machine this machine's network settings: names, proxies, certificates,
-# and package sources.
+# configured gives the bare machine this machine's network settings: name servers, proxies, certificates, and package
+# sources.
 configured() {
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	sources >"$folder/sources"
@@ -81,7 +81,7 @@ configured() {
 	for file in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do
 		[ ! -e "$file" ] || cp "$file" "$root/etc/pip.conf"
 	done
-	# A proxy's certificate is one of the system's certificates there.
+	# The bare machine trusts this machine's certificates as system certificates. They may include a proxy's.
 	env | sed -n "s/'/'\\\\''/g; s/^\([A-Za-z_]*_PROXY\|[a-z_]*_proxy\|PIP_[A-Z_]*URL\|PIP_CERT\|NODE_EXTRA_CA_CERTS\|REQUESTS_CA_BUNDLE\|NPM_CONFIG_[A-Z_]*\|npm_config_[a-z_]*\)=\(.*\)/export \1='\2'/p" \
 		>"$root/etc/profile.d/machine.sh"
 	for variable in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
@@ -89,8 +89,7 @@ configured() {
 	done >>"$root/etc/profile.d/machine.sh"
 }
 
-# machine makes a new bare machine, with Go installed as described on go.dev, an ordinary user, and
-# the repository to clone.
+# machine creates a new bare machine: with Go installed as go.dev says, an ordinary user, and a repository to clone.
 machine() {
 	rm -rf --one-file-system "$root"
 	mkdir "$root"
@@ -113,13 +112,13 @@ machine() {
 	cp "$folder/cutroom.bundle" "$root/srv/"
 }
 
-# first runs the README's first installation commands.
+# first prints the first installation command for Debian from the docs.
 first() {
 	# shellcheck disable=SC2016 # quotes from the page
 	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' docs/install.md | head -n 1
 }
 
-# prepared runs these commands, and clones the repository as a user.
+# prepared runs that command as root, and clones the repository as a user.
 prepared() {
 	command=$(first)
 	[ -n "$command" ] || { echo "The README has no command for Debian." >&2; return 1; }
@@ -128,8 +127,8 @@ prepared() {
 	inside "$1" "git clone -q /srv/cutroom.bundle cutroom"
 }
 
-# fails COMMAND FILE…: checks that the newcomer's command fails before it makes any of the files,
-# and prints a command, which root then runs.
+# fails COMMAND FILE…: checks that the user's command fails before it creates any of the files, and prints a command
+# for root. Then root runs that command.
 fails() {
 	if inside newcomer "cd cutroom && $1" >"$folder/failure" 2>&1; then
 		echo "$1 did not fail." >&2
@@ -147,7 +146,7 @@ fails() {
 	inside root "$command" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
 }
 
-# Test the current working tree, with uncommitted changes.
+# Test the working tree including uncommitted changes.
 tree=$(git stash create)
 commit=$(git -c user.name=bare -c user.email=bare@localhost commit-tree -m "The tree" "${tree:-HEAD}^{tree}")
 git init -q --bare --initial-branch main "$folder/git"
@@ -176,7 +175,7 @@ as_newcomer() {
 	took "a bare machine" machine
 	took "install as in the README" prepared newcomer
 	took "make run fails, and root installs" fails "make run" cutroom/bin go .cache
-	# Compiled code is of little use, because it contains the path of the modules.
+	# Keep downloads, but no compiled code: it contains the path of the modules, so it could hardly be reused.
 	if [ -e "$folder/caches" ]; then
 		echo "From here on with the earlier downloads."
 		mv "$folder/caches" "$root/home/newcomer/caches"

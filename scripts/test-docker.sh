@@ -1,25 +1,25 @@
 #!/bin/sh
-# test-docker.sh [PART…]: tests the programs in containers, all parts by default:
-#   programs   the images of the one-machine server and of the container programs, by
-#              docker run and by Docker Compose, with a local AWS
-#   worker     only the images of a worker and of the media service
-#   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
-#              run them: all sample events, and the requests of the deploy's tests
-#   engine     the image of the engine server, on tiny weights without a GPU; it takes
-#              PyTorch with CUDA, 7 GB of disk
-# It starts a Docker engine if none responds, makes the base images if no registry responds, and
-# stops everything at the end; images stay. They are built while SAM's part runs.
+# test-docker.sh [PART…]: tests the programs in containers, by default in all parts:
+#   programs   the images of the server and of the deployment's programs, started by docker run and by Docker Compose,
+#              with a local AWS
+#   worker     only the images of the worker and of the media service
+#   sam        the functions as make local-aws, make sam-invoke and make sam-api run them: all sample events, and the
+#              requests of the deployment's tests
+#   engine     the engine server's image, with tiny weights and without a GPU. PyTorch with CUDA needs 7 GB of disk
+# If no Docker engine responds, the script starts one. If no registry responds, it makes the base images. At the end it
+# stops everything, but keeps the images. They are built while the part sam runs.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
-# The tests keep their local AWS there, each stage in a separate folder.
+# The tests keep the files of their local AWS here, each stage in its own folder.
 export LOCAL_AWS="$PWD/test-output/local-aws"
 mkdir -p test-output
 rm -f test-output/failed
 building=
 started=$(scripts/docker-engine.sh start)
-# Leftovers of a killed test have the label of the tests, or the name of one of their projects.
+# clean removes everything that tests have left behind, even killed ones. It finds containers by their label, and
+# networks and volumes by the name of their project.
 clean() {
 	trap '' INT TERM
 	[ -z "$building" ] || kill -- "-$building" 2>/dev/null || kill "$building" 2>/dev/null || true
@@ -36,7 +36,7 @@ clean() {
 	for left in "$LOCAL_AWS"/*/; do
 		[ ! -d "$left" ] || LOCAL_AWS=${left%/} scripts/local-aws.sh stop
 	done
-	# SAM gives its containers no name: find them by their mounts.
+	# SAM does not name its containers, so find them by their mounts.
 	docker ps --no-trunc --format '{{.ID}} {{.Mounts}}' | grep -F "$PWD/cdk.out/sam/" | while read -r left _; do
 		docker rm --force "$left" >/dev/null || true
 	done
@@ -46,21 +46,21 @@ trap 'clean; report_failures' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# tests NAMES: runs the images' tests with these names. More run concurrently than there are
-# processors, because they mostly wait for containers.
+# tests NAMES: runs the image tests with these names. More of them run at a time than there are processors, because
+# they mostly wait for containers.
 tests() {
 	TAG='test' recorded released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./scripts/packaging/imagetest
 }
 
-# images NAME…: starts building the images, in a separate session if the system has sessions, so
-# that the builder's client ends with the rest.
+# images NAME…: starts to build the images in the background. If the system has setsid, the build runs in its own
+# session, so that clean can stop all of its processes.
 images() {
 	# shellcheck disable=SC2046 # a command, or none
 	TAG='test' $(command -v setsid || true) scripts/images.sh "$@" >test-output/images.log 2>&1 &
 	building=$!
 }
 
-# built waits for the images. It prints the builder's output only on failure.
+# built waits until the images are built. It prints the build's output only after a failure.
 built() {
 	[ -n "$building" ] || return 0
 	status=0
@@ -77,7 +77,7 @@ programs() {
 	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
 }
 
-# Run these in turn, because both build the same files; later steps use separate folders.
+# Run these two one after the other, because both build the same files. The later steps use separate folders.
 sam() {
 	took "functions by SAM" recorded released test -tags docker -count=1 -p 2 -timeout 60m \
 		-run 'TestFunctionsRespondUnderSAM|TestLocalAWSWorks' ./functions ./infra/deployment
@@ -95,10 +95,10 @@ for part in "$@"; do
 	esac
 done
 took "base images" scripts/base-images.sh
-# shellcheck disable=SC2086 # several names
+# shellcheck disable=SC2086 # several image names
 [ -z "$names" ] || images $names
 scripts/install-python.sh .tools/python scripts/requirements.txt
-# The local AWS needs Docker's SDK for Python to run containers.
+# The local AWS needs Docker's SDK for Python in order to run containers.
 if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 	rm -rf .tools/docker-sdk
 	.tools/pip/bin/pip install --quiet --disable-pip-version-check --no-deps --target .tools/docker-sdk \

@@ -1,7 +1,7 @@
 #!/bin/sh
-# test-update.sh VERSION: deploys a git tag or commit to the local AWS, and updates it to this
-# working tree while its clients submit jobs and its worker runs them. The default VERSION is the
-# newest tag. Its checkout is removed at the end.
+# test-update.sh VERSION: tests an update. It deploys VERSION, a git tag or commit, to the local AWS, and then updates
+# the deployment to this working tree, while clients submit jobs and a worker runs them. The default is the newest
+# tag. The checkout of VERSION is removed at the end.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --abbrev=0)}
@@ -10,7 +10,7 @@ scripts/install-test-tools.sh
 folder=$(mktemp -d)
 trap 'git worktree remove --force "$folder/from" 2>/dev/null || true; rm -rf "$folder"' EXIT
 git worktree add --quiet --detach "$folder/from" "$version"
-# Most downloads of its build are already here.
+# Copy the tools that its build would otherwise download.
 mkdir -p "$folder/from/.tools"
 for tool in c2pa cdk; do
 	[ ! -e ".tools/$tool" ] || cp -R ".tools/$tool" "$folder/from/.tools/"

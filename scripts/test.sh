@@ -1,48 +1,49 @@
 #!/bin/sh
-# Runs all tests and prints the duration of each stage. A missing tool is a failure, never a skip.
-# PACKAGES="./shared/domain/job …" runs only the tests of these packages.
+# test.sh: runs all tests, and prints how long each stage took. A missing tool is a failure and never skips a test.
+# PACKAGES="./shared/domain/job …" runs only these packages' tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
 scripts/preflight.sh test
 
-# Some tests mount a small disk to fill it. Without root they run as root of a user namespace, where
-# system packages cannot be installed.
+# Some tests mount a small disk in order to fill it. Without root, run everything as root of a user namespace. System
+# packages cannot be installed there, so install the tools first.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
-# The server runs its editing programs at a low priority. Alongside the compiler they would hardly
-# run, so everything here runs at that priority.
+# The server runs FFmpeg at a low priority, so next to the compiler FFmpeg would hardly make progress. Run everything
+# at that priority.
 if [ "$(nice 2>/dev/null || echo 18)" -lt 18 ]; then
 	exec nice -n 18 "scripts/$(basename "$0")"
 fi
 
 rm -rf test-output
-mkdir test-output # logs and, if all tests run again, screenshots of pages
+mkdir test-output # for logs and, if all tests run again, for screenshots of pages
 
-# The race detector takes several times as long. Packages whose goroutines share memory run under
-# it. Packages that draw pictures on one goroutine or start programs, and the AWS adapters, are
-# excluded. `make race` includes everything.
+# With the race detector, tests take several times as long. It is used for packages whose goroutines share memory.
+# Excluded are packages that draw pictures on one goroutine or start programs, and the AWS adapters. `make race`
+# includes all packages.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/sandbox)
-# The slowest packages start first.
+# Start the slowest packages first.
 slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver' \
 	-e '.*/adapter/sqlite' -e '.*/service/batches')
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
-# This stage excludes the packages that have another stage.
+# These are all packages that no other stage tests.
 plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
 	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" |
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, where HOW is "released test" or "raced". Go caches the
-# results of passed tests until a known dependency changes. A digest of other dependencies is added as a -skip pattern
-# that matches no test. The tests do not depend on the folders; "." means that they have no other dependencies.
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages. HOW is "released test" or "raced". Go reuses the result of a
+# passed test until a dependency changes that Go knows of. For other dependencies, a digest is added as a -skip
+# pattern that matches no test, so that a change of them changes the command. FOLDERS are left out of the digest,
+# because the tests do not depend on them; "." leaves out everything.
 trusting() {
 	how=$1
 	# shellcheck disable=SC2086 # a list of folders
@@ -65,15 +66,15 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 
-# If a stage fails, the background stages end too.
+# If a stage fails, make the background stages stop too.
 trap 'touch test-output/tools-failed; wait; report_failures' EXIT
 
-# The tools are installed during the compilation and the tests that do not need them.
+# Install the tools while the code is compiled and while tests run that do not need the tools.
 install_tools() {
 	scripts/install-test-tools.sh || { touch test-output/tools-failed; return 1; }
 	touch test-output/tools-installed
 }
-# with_tools COMMAND…: runs the command after the tools are installed.
+# with_tools COMMAND…: waits until the tools are installed, then runs the command.
 with_tools() {
 	until [ -e test-output/tools-installed ]; do
 		[ ! -e test-output/tools-failed ] || return 1
@@ -84,11 +85,11 @@ with_tools() {
 install_tools >test-output/tools.log 2>&1 &
 tools=$!
 
-# Everything that the stages share is compiled once, before they run concurrently.
+# Compile everything that the stages share, before the stages run concurrently.
 took "compile" released list -test -export ./... >test-output/packages
 
-# The programs of cmd are linked once, for all packages that test them: see programtest.Build. A program is replaced
-# only if it has changed. Its date is part of the key under which Go keeps test results.
+# Link the programs of cmd once, for all packages that test them: see programtest.Build. Replace a program only if it
+# has changed, because Go reuses a test's results only while the program's date stays the same.
 export TEST_PROGRAMS="$PWD/.tools/programs"
 link_programs() {
 	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime || return 1
@@ -100,12 +101,12 @@ link_programs() {
 }
 took programs link_programs
 
-# The media of many tests are drawn once for each version of ffmpeg: see mediatest.
+# Many tests use generated media. Generate them only once for each version of ffmpeg: see mediatest.
 TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
 export TEST_MEDIA
 mkdir -p "$TEST_MEDIA"
 
-# Go does not cache results of tests that write screenshots.
+# Go does not reuse the results of tests that write screenshots, so write them only if all tests run again anyway.
 artifacts=''
 case "${CI:-} ${GOFLAGS:-}" in
 " "*-count=* | [!\ ]*) artifacts='-artifacts -outputdir test-output' ;;
@@ -125,7 +126,7 @@ functions() {
 engine() {
 	with_tools engine_server
 }
-# If all tests run again, so do these. Otherwise they run if a dependency has changed since they passed.
+# If all tests run again, run these too. Otherwise run them only if a dependency has changed since they passed.
 engine_server() {
 	passed=.tools/engine/passed
 	dependencies=$(scripts/unseen.sh bench clients cmd docs events functions infra shared testdata) || return 1
@@ -152,13 +153,14 @@ pictures() {
 	# shellcheck disable=SC2086 # a list of packages
 	trusting "released test" . -p 1 $pictures
 }
-# These read the entire repository, including through Git and Go.
+# These tests read the entire repository, also through Git and Go, so Go cannot know their dependencies.
 repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Five rows of stages run concurrently, with at most seven packages. Tests of the deployment and of programs mostly
-# wait while others compute, which keeps two processors busy. With more packages each test would only take longer.
+# Run five sequences of stages concurrently, which test at most seven packages at a time. The tests of the deployment
+# and of programs mostly wait, and meanwhile others compute, so two processors stay busy. With more packages at a
+# time, each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!
 in_turn console functions engine >test-output/console.log 2>&1 &

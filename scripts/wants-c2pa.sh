@@ -1,6 +1,6 @@
 #!/bin/sh
-# wants-c2pa.sh: exits with 0 if `cutroom dev`, with the settings in the environment, signs results
-# and so needs libc2pa_c (docs/provenance.md), and with 1 otherwise.
+# wants-c2pa.sh: exits with 0 if `cutroom dev` would sign results with the environment's settings, and so needs
+# libc2pa_c (docs/provenance.md). Otherwise it exits with 1.
 case ${CUTROOM_C2PA:-auto} in
 off) exit 1 ;;
 on) ;;

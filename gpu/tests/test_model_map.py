@@ -232,7 +232,7 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         ("control: {kind: gray}", "mask: {of: box, box: [0.8, 0, 0.2, 1]}", "box: left, top, right and bottom"),
         ("30GiB}", "30GiB, loras: [{file: a.bin}]}", "pipelines.lucy.loras.0.file"),
         ("30GiB}", "30GiB, lora_choices: {A b: {file: /a.safetensors}}}", "pipelines.lucy.lora_choices"),
-        ("30GiB}", "30GiB, storage: fp8, lora_choices: {a: {file: /a.safetensors}}}", "cannot be combined with lora_choices"),
+        ("30GiB}", "30GiB, storage: fp8, lora_choices: {a: {file: /a.safetensors}}}", "combined with lora_choices"),
         ("30GiB}", "30GiB, gguf: /models/a.safetensors}", "pipelines.lucy.gguf"),
         (
             "30GiB}",
@@ -246,7 +246,7 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         ("30, memory: 30GiB}", "2, sigmas: [0.5, 1.0]}", "each lower than the one before"),
         ("30GiB}", "30GiB, attention: fast}", "pipelines.lucy.attention"),
         ("30GiB}", "30GiB, storage: fp8, quantize: fp8}", "quantize: cannot be combined with storage"),
-        ("30GiB}", "30GiB, compile: true, lora_choices: {a: {file: /a.safetensors}}}", "cannot be combined with lora_choices"),
+        ("30GiB}", "30GiB, compile: true, lora_choices: {a: {file: /a.safetensors}}}", "combined with lora_choices"),
         ("30GiB}", "30GiB, compile: true, offload: model}", "compile: not supported for offloaded weights"),
         ("30GiB}", "30GiB, storage: fp8, offload: model}", "storage: not supported for offloaded weights"),
         ("kind: gray}", "kind: gray}, cache: 0.1", "cache: the blocks of WanVACEPipeline cannot be skipped"),

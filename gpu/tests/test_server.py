@@ -174,7 +174,7 @@ def test_quiet_run_keeps_sending_lines(serve: Serve, clip: Clip, ask: Ask) -> No
 
 
 def test_line_is_sent_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every stage, lines must keep coming: after two minutes without a line, the worker treats the server as hung."""
+    """In every stage, lines keep coming: after two minutes without a line, the worker treats the server as hung."""
     waited: list[float | None] = []
     known = asyncio.wait_for
 

@@ -1,5 +1,5 @@
-// Rules for the JavaScript of the pages and of the tests that drive them. The recommended rules
-// find mistakes; the additional rules keep the style uniform. No rule is about formatting.
+// Rules for the JavaScript of the pages and of the tests that drive them. ESLint's recommended rules find mistakes;
+// our additional rules keep the style uniform. No rule is about formatting.
 import js from "@eslint/js";
 import globals from "globals";
 
@@ -7,14 +7,16 @@ const rules = {
   eqeqeq: ["error", "always", { null: "ignore" }],
   "no-var": "error",
   "prefer-const": "error",
-  // The name of a destructured member that is only omitted from the rest begins with "_".
+  // A destructured member that is only there to be left out of the rest is named "_" or has a name that begins with
+  // "_".
   "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_$", ignoreRestSiblings: true }],
-  // Names and responses of other programs are shown on terminals, so the code searches for escapes.
+  // Control characters in patterns are allowed: the code searches for escape sequences, because terminals show names
+  // and responses that come from others.
   "no-control-regex": "off",
 };
 
-// Each API page is a document whose scripts share their names. One name is also the browser's,
-// which these pages do not use.
+// On each API page, all scripts share one global scope. The name "frames" is also a global of browsers, which these
+// pages do not use.
 const page = { ...globals.browser, frames: "off" };
 const docs = {
   api: "writable", base: "writable", credentialOf: "readonly", exampleOf: "readonly", follow: "readonly", languages: "readonly", make: "readonly", prose: "readonly",
@@ -44,6 +46,6 @@ export default [
     files: ["bench/video/*.js"],
     languageOptions: { sourceType: "script", globals: { ...page, ...realtime, maxBitrate: "readonly", readStamp: "readonly", stamps: "readonly" } },
   },
-  // Code that drives the browser runs in Node, and some of its functions in the page.
+  // Scripts that drive a browser run in Node, but some of their functions run in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];

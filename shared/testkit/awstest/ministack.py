@@ -1,21 +1,19 @@
-"""Runs MiniStack with a fix for its Lambda Runtime API, which functions on provided
-runtimes call.
+"""Runs MiniStack with fixes for tests.
 
-MiniStack runs a process for each invocation, and returns the invocation's event to every call for
-the next event. A function makes that call after its response and is stopped only then, so on a busy
-machine it may handle the event twice. Lambda returns each event once, and the call
-for the next event waits.
+Each event is delivered only once. MiniStack runs a process for each invocation, and returns the same event to every
+request for the next event. A function makes such a request after its response, and is stopped only then, so on a busy
+machine it might handle the event twice. Lambda returns each event once, and lets the request for the next event wait.
 
-MiniStack mounts no layers in /opt for those functions. A variable that names a layer's file is changed
-to the path where the layer is unpacked.
+Layers work. MiniStack does not mount layers in /opt for functions on provided runtimes. So a variable that names a
+layer's file gets the path where the layer is unpacked.
 
-Each function signs its calls with its name as the access key, so that a proxy in front of MiniStack
-knows the calling role.
+Each function signs its calls with its own name as the access key, so that a proxy in front of MiniStack knows which
+role makes a call.
 
-Expired items stay, as they may for days in DynamoDB, because the tests' records use other clocks.
+Expired items stay, as they may for days in DynamoDB, because the records of tests use other clocks.
 
-ALSO_BIND is an additional address to serve on, at the same port. On Linux it need not exist
-yet, because Docker creates and removes its bridge.
+ALSO_BIND is another address to serve on, with the same port. On Linux the address need not exist yet, because Docker
+creates and removes its bridge.
 """
 
 import hashlib
@@ -40,7 +38,7 @@ def give_events_once(handler):
 
     def do_get(self):
         if given:
-            self.rfile.read()  # block until the function ends, which closes the connection
+            self.rfile.read()  # wait until the function ends, which closes the connection
             return
         given.append(self.path)
         give(self)
@@ -50,14 +48,14 @@ def give_events_once(handler):
 
 def made(handler, **arguments):
     super(http.server.BaseHTTPRequestHandler, handler).__init_subclass__(**arguments)
-    # Each invocation creates the class, inside the function that serves it.
+    # MiniStack creates this class for each invocation, in the function that serves it.
     if handler.__name__ == "RuntimeAPIHandler":
         give_events_once(handler)
 
 
 http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
 
-# The folders of layers, by the SHA-256 of their archives.
+# Maps the SHA-256 of a layer's archive to the folder where it is unpacked.
 unpacked = {}
 unpacking = threading.Lock()
 
@@ -74,8 +72,8 @@ def unpack(archive):
 
 
 def layers_of(function):
-    """Returns the folders of a function's layers, the highest priority first."""
-    from ministack.services import lambda_svc  # must not be loaded before it runs
+    """Returns the folders of a function's layers, highest priority first."""
+    from ministack.services import lambda_svc  # MiniStack must not be loaded before it runs
 
     known = lambda_svc._functions.get(function, {}).get("config", {})
     archives = [lambda_svc._resolve_layer_zip(layer["Arn"]) for layer in known.get("Layers", [])]
@@ -91,7 +89,7 @@ def in_layers(value, layers):
 
 
 def as_lambda_sets(env):
-    """Returns the environment for a function's process, as Lambda would set it."""
+    """Returns the environment that Lambda would set for the function's process."""
     function = env["AWS_LAMBDA_FUNCTION_NAME"]
     layers = layers_of(function)
     mounted = {name: in_layers(value, layers) for name, value in env.items() if value.startswith("/opt/")}
@@ -119,8 +117,8 @@ def start_others(self):
 
 threading.Thread.start = start_others
 
-# How often an invocation's server checks whether it must stop, in seconds. The invocation gets
-# its response only at such a check, by default after up to half a second.
+# How often an invocation's server checks whether it must stop, in seconds. The invocation gets its response only
+# after such a check. By default that takes up to half a second.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
 
 IP_FREEBIND = 15
@@ -143,7 +141,7 @@ def also_bind(address, port):
 
 
 if "ALSO_BIND" in os.environ:
-    # The reference keeps the socket open.
+    # Keep a reference, so that the socket stays open.
     also_bound = also_bind(os.environ["ALSO_BIND"], int(os.environ["GATEWAY_PORT"]))
 
 runpy.run_module("ministack", run_name="__main__")

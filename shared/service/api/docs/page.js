@@ -1,10 +1,10 @@
 "use strict";
-// Shows openapi.json, which is served next to this page.
+// Renders openapi.json, which the server provides next to this page.
 
 const methods = ["get", "post", "put", "delete"];
 let api, base, key = "";
 
-// Properties are attributes, except for on… and text.
+// make creates an element. Properties become attributes, except for "text" and for event handlers (on…).
 function make(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
@@ -22,7 +22,7 @@ function follow(value) {
   return value;
 }
 
-// In the text, `…` is code.
+// prose turns `…` in the text into code elements.
 function prose(text) {
   return (text || "").split("`").map((piece, i) => i % 2 ? make("code", {}, piece) : piece);
 }
@@ -65,7 +65,8 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields includes nested objects. around contains the enclosing schemas, so that a recursive schema is listed once.
+// fields lists a schema's fields, including those of nested objects. around has the enclosing schemas, so that a
+// recursive schema is listed only once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return make("p", {}, "The same fields as the enclosing object.");
@@ -86,14 +87,15 @@ function exampleOf(schema) {
   return schema.examples && schema.examples[0];
 }
 
-// A form field starts with its example, except for a URL, which the service would really call.
+// suggested returns a form field's initial value: its example, but not for URLs, because the service would really
+// call them.
 function suggested(schema) {
   return (follow(schema) || {}).format === "uri" ? undefined : exampleOf(schema);
 }
 
 const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
 
-// An operation may need no key.
+// credentialOf returns the header that carries the key. There is none if the operation needs no key.
 function credentialOf(operation, key) {
   const [asked] = operation.security || [];
   if (!asked) return [];
@@ -110,9 +112,10 @@ function figure(caption, text) {
   return make("figure", { class: "example" }, make("figcaption", {}, caption, navigator.clipboard ? copy : ""), pre);
 }
 
-let language = "curl"; // of all samples
+let language = "curl"; // the language of all samples
 
-// texts holds pairs of the language and the text.
+// samples returns an element that shows the sample for the chosen language. texts holds pairs of a language and a
+// sample.
 function samples(texts) {
   const shown = figure("", "");
   const tabs = make("div", { class: "tabs", role: "group", "aria-label": "Language" });
@@ -152,7 +155,7 @@ function response(status, answer) {
   return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
 }
 
-// Errors that operations share are folded into one line.
+// responses lists an operation's responses. Errors that many operations share are collapsed into one line.
 function responses(operation) {
   const all = Object.entries(operation.responses);
   const shared = all.filter(([, answer]) => answer.$ref), own = all.filter(([, answer]) => !answer.$ref);
@@ -176,7 +179,7 @@ function input(name, schema, example, file) {
   return make("input", { name, type: "text", autocomplete: "off", value: example === undefined ? "" : example });
 }
 
-// takesReferences matches the paths that accept the id of a stored file instead of a file.
+// takesReferences matches paths whose file fields also accept the id of a stored file.
 const takesReferences = /^\/v1\/(jobs|generate)\//;
 
 function tryIt(currentPath, method, operation) {
@@ -215,7 +218,7 @@ function tryIt(currentPath, method, operation) {
   return make("details", { class: "try" }, make("summary", {}, "Try it"), form);
 }
 
-// The response is shown in the returned elements.
+// answerOf sends the form and returns elements that show the response.
 async function answerOf(form, path, method, operation, parameters, type) {
   const query = new URLSearchParams(), server = serverOf(path);
   for (const one of parameters) {
@@ -251,7 +254,7 @@ async function answerOf(form, path, method, operation, parameters, type) {
   return shown;
 }
 
-// others are the same operation under other names.
+// section shows one operation. others are the same operation under other names.
 function section(one, others) {
   const { path, method, operation } = one;
   let chosen = one;
@@ -291,7 +294,7 @@ function section(one, others) {
         tryIt(() => chosen.path, method, operation))));
 }
 
-// Each operation is returned with its variants under other names.
+// operations returns the tag's operations, each with its variants under other names.
 function operations(tag) {
   const all = Object.entries(api.paths).flatMap(([path, item]) => methods.filter(method => item[method])
     .map(method => ({ path, method, operation: item[method] }))).filter(one => one.operation.tags.includes(tag));
@@ -302,7 +305,7 @@ function operations(tag) {
 
 const plain = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 
-// around contains the enclosing schemas.
+// namesOf returns the names of all fields in a schema. around has the enclosing schemas.
 function namesOf(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return [];
@@ -310,13 +313,14 @@ function namesOf(schema, around = []) {
   return [...(schema.anyOf || []).flatMap(within), ...(schema.items ? within(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...within(one)])];
 }
 
-// The words are the operation's name, its fields, and its description.
+// wordsOf returns the text that a search looks in: the operation's name, fields and description.
 function wordsOf(tag, path, operation) {
   const bodies = Object.values((operation.requestBody || {}).content || {});
   return [tag.name, operation.summary, path, operation.description || "", ...(operation.parameters || []).map(one => follow(one).name), ...new Set(bodies.flatMap(body => namesOf(body.schema)))];
 }
 
-// narrow shows the links that contain a text. If the text is in a field, it names the field.
+// narrow hides all links except those to operations that contain the text. If a field contains it, the link also
+// names the field.
 function narrow(nav, nothing, text) {
   const wanted = plain(text);
   nav.querySelectorAll("a").forEach(link => {
@@ -380,5 +384,5 @@ fetch("openapi.json").then(answer => {
   show();
 }).catch(failure => {
   document.getElementById("top").replaceChildren(make("p", {}, "Cannot show the documentation: " + failure.message));
-  throw failure; // the browser's console shows its location
+  throw failure; // so that the browser's console shows where it failed
 });

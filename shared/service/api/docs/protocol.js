@@ -1,5 +1,5 @@
 "use strict";
-// The protocol of realtime sessions, which OpenAPI cannot describe.
+// Describes the protocol of realtime sessions, because OpenAPI cannot.
 
 const sent = [
   ["prompt", "prompt, enhance_prompt", "Changes the prompt. The server replies with prompt_ack."],
@@ -22,8 +22,8 @@ const socket = new WebSocket("${address}?model=MODEL&api_key=" + token);
 socket.binaryType = "arraybuffer";
 socket.onmessage = ({ data }) => {
   if (typeof data !== "string") {
-    show(new Blob([data], { type: "image/jpeg" })); // an edited frame
-    sendFrame();                                    // and the next one
+    show(new Blob([data], { type: "image/jpeg" })); // shows an edited frame
+    sendFrame(); // sends the next one
     return;
   }
   const message = JSON.parse(data);

@@ -1,8 +1,9 @@
 "use strict";
-// Samples that call an operation with curl, in Python and in JavaScript, all from one description of the request.
+// Writes samples that call an operation: with curl, in Python and in JavaScript. All are derived from one description
+// of the request.
 
-// requestOf describes a sample call: {method, url, headers, form, json, bytes, save}. form is a
-// list of [name, value], and a file's value is {file}.
+// requestOf returns the description of a sample call: {method, url, headers, form, json, bytes, save}. form is a list
+// of [name, value] pairs; for a file, the value is {file}.
 function requestOf(path, method, operation) {
   const request = { method: method.toUpperCase(), url: serverOf(path), headers: credentialOf(operation, "") };
   const parameters = (operation.parameters || []).map(follow);
@@ -35,7 +36,7 @@ const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace
 
 function curl(request) {
   const words = [`curl ${request.url}`];
-  // Without -f, curl would save an error as if it were the result.
+  // Use curl -f for downloads: without it, curl would save an error message as the result.
   if (request.save) words[0] = words[0].replace("curl ", "curl -f ");
   if (request.streams) words[0] = words[0].replace("curl ", "curl -N ");
   if (request.method !== "GET" && !(request.method === "POST" && (request.json || request.form || request.bytes))) words[0] = words[0].replace("curl ", `curl -X ${request.method} `);
@@ -47,7 +48,7 @@ function curl(request) {
   return words.join(" \\\n  ");
 }
 
-// literal returns a JSON value as Python code.
+// literal writes a JSON value as a Python literal.
 function literal(value, indent = "") {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
@@ -57,7 +58,7 @@ function literal(value, indent = "") {
   return parts.length ? `${list ? "[" : "{"}\n${parts.join(",\n")},\n${indent}${list ? "]" : "}"}` : list ? "[]" : "{}";
 }
 
-// The program uses the requests library.
+// python writes a program that uses the library requests.
 function python(request) {
   const lines = [`requests.${request.method.toLowerCase()}(`, `    ${JSON.stringify(request.url)},`];
   const headers = request.headers.map(([name, text]) => `"${name}": ${text ? `"${text}" + ` : ""}os.environ["CUTROOM_API_KEY"]`);
@@ -76,7 +77,7 @@ function python(request) {
   return [...(headers.length ? ["import os", ""] : []), "import requests", "", `answer = ${lines.join("\n")}`, ...rest].join("\n");
 }
 
-// The module is for Node.js. It also runs in a browser if the files are replaced.
+// javascript writes a module for Node.js. It also runs in a browser if the file inputs are replaced.
 function javascript(request) {
   const files = (request.form || []).some(([, value]) => value.file) || request.bytes;
   const lines = [];

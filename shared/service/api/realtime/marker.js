@@ -1,11 +1,11 @@
 "use strict";
-// A marker is a number in the pixels of a picture: a strip of cells in the lower right corner of
-// a picture of 640x360. A dark and a bright cell come first, then two for each bit, one brighter
-// than the other. So it remains readable after an edit changed its colors.
+// A marker encodes a number in the pixels of a picture, as a strip of cells in the lower right corner of a 640x360
+// picture. The first cell is dark and the second bright. Then each bit has two cells, of which one is brighter, so
+// the marker stays readable even if an edit changes the colors.
 
 const markerBits = 10, markerCells = 2 + 2 * markerBits, cellWidth = 10, cellHeight = 14;
 
-// After this many pictures, the numbers repeat.
+// The numbers repeat after this many pictures.
 const markers = 1 << markerBits;
 
 function drawMarker(at, number) {
@@ -19,12 +19,12 @@ function drawMarker(at, number) {
 
 const strip = new OffscreenCanvas(markerCells * cellWidth, cellHeight).getContext("2d", { alpha: false, willReadFrequently: true });
 
-// readMarker returns the number in a picture of any size, undefined if it is unreadable.
+// readMarker returns the number in a picture of any size, or undefined if the marker is unreadable.
 function readMarker(picture, width, height) {
   const wide = markerCells * cellWidth;
   strip.drawImage(picture, width - wide * width / 640, height - cellHeight * height / 360, wide * width / 640, cellHeight * height / 360, 0, 0, wide, cellHeight);
   const { data } = strip.getImageData(0, 0, wide, cellHeight);
-  // The middle of a cell: its edges are mixed with its neighbors.
+  // Use only the middle of each cell, because scaling mixes the edges with the neighboring cells.
   const cells = Array.from({ length: markerCells }, (_, cell) => {
     let sum = 0;
     for (let y = 4; y < 10; y++) {
@@ -46,7 +46,7 @@ function readMarker(picture, width, height) {
   return number;
 }
 
-// Stopwatch measures the latency of pictures by their markers.
+// Stopwatch measures the latency of pictures by means of their markers.
 class Stopwatch {
   constructor() {
     this.number = 0;
@@ -59,9 +59,9 @@ class Stopwatch {
     drawMarker(at, this.number);
   }
 
-  // took returns the age of a frame that was shown at the given time, or NaN if unknown. If an
-  // edit destroys the marker, a video timestamp (in 1/90 ms) still shows when the frame was
-  // drawn: the difference between the two clocks is constant.
+  // took returns how old a frame was when it was shown, or NaN if that is unknown. If an edit has destroyed the
+  // marker, the video timestamp (in units of 1/90 ms) still shows when the frame was drawn, because the difference
+  // between the two clocks is constant.
   took(picture, width, height, shown, timestamp) {
     const marker = readMarker(picture, width, height);
     if (marker !== undefined && shown - this.drawn[marker] < 10000) {

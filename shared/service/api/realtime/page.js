@@ -1,5 +1,5 @@
 "use strict";
-// The page sends frames from the source to the session and shows the edited frames.
+// This page sends frames from a source to a session, and shows the edited frames.
 
 const element = id => document.getElementById(id);
 const { models, webrtc } = JSON.parse(element("settings").textContent);
@@ -8,14 +8,14 @@ const width = 640, height = 360, quality = .75, framesPerSecond = 30;
 const original = element("original").getContext("2d", { alpha: false, willReadFrequently: true });
 const edited = element("edited").getContext("2d", { alpha: false });
 
-let session; // the connection, or undefined
-let watch; // the meter of the session's pictures
-let attempt = 0; // counts connection attempts, to notice an abandoned one
-let camera; // the video element of the camera, undefined for the test pattern
-let image; // the stored reference image: its id and name
-let asked = ""; // the prompt that was last applied
+let session; // the open Session, or undefined
+let watch; // the Stopwatch for the session's pictures
+let attempt = 0; // the number of connection attempts, which shows whether an attempt was abandoned
+let camera; // the camera's video element, or undefined for the test pattern
+let image; // the id and name of the stored reference image
+let asked = ""; // the prompt that was last sent
 
-// In the console, which has its own header and color scheme switch
+// The console embeds this page, and has its own header and color scheme switch.
 
 document.documentElement.classList.toggle("framed", window !== top);
 const schemeKey = "cutroom-scheme";
@@ -39,7 +39,7 @@ function note(id, text, mood) {
   element(id).className = "note" + (mood ? " " + mood : "");
 }
 
-// isApplied reports whether a change was accepted, whether or not it was followed.
+// isApplied reports whether a change was accepted, even if the engine did not follow it.
 const isApplied = id => element(id).classList.contains("good") || element(id).classList.contains("warn");
 
 function show(state, text) {
@@ -74,7 +74,7 @@ function drawOriginal(now) {
 function drawSource(now) {
   if (!camera) return drawPattern(original, now / 1000);
   if (camera.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return;
-  // Crop the middle to the shape of the canvas, and mirror it as a mirror would.
+  // Crop the middle to the canvas's aspect ratio, and mirror it, as users expect of their own picture.
   const scale = Math.max(width / camera.videoWidth, height / camera.videoHeight);
   const wide = camera.videoWidth * scale, high = camera.videoHeight * scale;
   original.setTransform(-1, 0, 0, 1, width, 0);
@@ -84,7 +84,7 @@ function drawSource(now) {
 
 function loop(now) {
   requestAnimationFrame(loop);
-  // The intervals between frames of a display vary.
+  // Allow 4 ms, because the intervals between a display's frames vary.
   if (now - lastDrawn < 1000 / framesPerSecond - 4) return;
   lastDrawn = now;
   drawOriginal(now);
@@ -98,8 +98,8 @@ function loop(now) {
   }
 }
 
-let arrived = 0, shown = 0; // JPEGs
-let pictures = 0; // shown pictures, of both kinds
+let arrived = 0, shown = 0; // numbers of JPEGs
+let pictures = 0; // the number of pictures shown, as JPEGs or as video
 
 async function showEdited(blob, latency) {
   const order = ++arrived, stopwatch = watch;
@@ -109,7 +109,7 @@ async function showEdited(blob, latency) {
     shown = order;
     draw(picture, picture.width, picture.height);
     const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
-    // If the marker is unreadable, the time since sending is a good estimate.
+    // If the marker is unreadable, the time since the JPEG was sent is a good substitute.
     count(isNaN(took) ? latency : took);
   }
   picture.close();
@@ -124,7 +124,7 @@ function draw(picture, width, height) {
 function showVideo(stream) {
   const video = element("video"), current = session;
   video.srcObject = stream;
-  video.play().catch(() => {}); // its source may have been removed
+  video.play().catch(() => {}); // fails if the video's source was removed in the meantime
   const seen = (_, frame) => {
     if (session !== current) return;
     video.requestVideoFrameCallback(seen);
@@ -135,7 +135,7 @@ function showVideo(stream) {
   video.requestVideoFrameCallback(seen);
 }
 
-// count records a shown picture and its latency.
+// count records that a picture was shown, and its latency.
 function count(latency) {
   pictures++;
   frames.push({ at: performance.now(), latency });
@@ -145,12 +145,12 @@ function count(latency) {
 // The transport
 
 const measured = "Latency is the time from drawing a picture to showing it edited, read from the marker in its lower right corner.";
-let way; // the video's protocol, "udp" or "tcp"
+let way; // the protocol that carries the video, "udp" or "tcp"
 
 function showTransport() {
   const video = session !== undefined && session.byVideo();
   const { dataset } = document.body, player = element("video");
-  // The last picture of the video stays visible.
+  // When the video stops, keep its last picture visible.
   if (!video && dataset.transport === "webrtc" && player.videoWidth) draw(player, player.videoWidth, player.videoHeight);
   dataset.transport = video ? "webrtc" : pictures && session ? "jpeg" : "";
   let how = "";
@@ -165,7 +165,7 @@ async function readWay() {
 
 // Figures
 
-let frames = []; // frames of the last second: arrival and duration
+let frames = []; // arrival and latency of each frame in the last second
 
 function showFigures() {
   showTransport();
@@ -180,7 +180,7 @@ function showTime(seconds) {
   element("time").textContent = seconds === undefined ? "–" : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-// Quota: read every two seconds, and sooner after a change, but never twice within one second.
+// The quota is read every two seconds. After a change it is read sooner, but never twice within a second.
 
 let quotaRead = -Infinity, quotaTimer;
 
@@ -195,13 +195,13 @@ async function readQuota() {
   try {
     if (used && !document.hidden) {
       const { limit, active } = await call("GET", "v1/realtime/quota", used);
-      // A tier without a limit reports the largest number.
+      // For a tier without a limit, the service reports a very large number.
       element("quota").textContent = limit < 1e6 ? `${active} of ${limit}` : String(active);
     }
     readQuotaSoon(2000);
   } catch (refusal) {
     element("quota").textContent = "–";
-    // A rejected key is not tried again until it changes.
+    // If the key was rejected, do not try again until the user changes it.
     if (refusal.status !== 401 && refusal.status !== 403) readQuotaSoon(5000);
   }
 }
@@ -249,11 +249,11 @@ function ended(text) {
   showTransport();
   frames = [];
   pictures = 0;
-  shown = arrived; // pictures that are still being decoded are not shown
+  shown = arrived; // pictures that are still being decoded will not be shown
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
   showTime();
-  // The current prompt applies to the next session. Errors stay visible.
+  // The current prompt and image apply to the next session. Errors about them stay visible.
   if (isApplied("prompt-state")) promptWaits();
   if (isApplied("image-state")) imageWaits();
   complain(text);
@@ -265,7 +265,7 @@ function disconnect() {
   ended("");
 }
 
-// wait shows the place in the queue when the account has reached its limit of sessions.
+// wait shows the session's position in the queue, if the account has reached its session limit.
 function wait(position, size) {
   show("opening", "In line");
   element("empty").lastElementChild.textContent = `The account has reached its limit of sessions. This session is number ${position} of ${size} in the queue and starts automatically.`;
@@ -285,12 +285,12 @@ function hear(message) {
     if (message.success) return noteImage(message);
     return note("image-state", message.error, "bad");
   case "error":
-    // The close event that follows an error is shown instead.
+    // If the server then closes the connection, the reason for that replaces this message.
     return complain(message.error);
   }
 }
 
-// An acknowledgement lists the parts of the request that were followed, if the engine reports them.
+// The server confirms a prompt. If the engine can, it also lists which parts of the prompt it follows.
 
 function notePrompt({ prompt, understood, notice }) {
   if (!prompt) return note("prompt-state", "No prompt.", "good");
@@ -305,7 +305,7 @@ function noteImage({ understood, notice }) {
   note("image-state", (used ? `In use: ${image.name}` : `Not in use: ${image.name}`) + (notice ? `. ${notice}` : ""), used ? "good" : "warn");
 }
 
-// While the user types a prompt, the page shows how the engine would interpret it.
+// While the user types a prompt, the page shows which parts the engine would follow.
 
 let asking = 0, askTimer;
 
@@ -328,7 +328,7 @@ const imageWaits = () => note("image-state", image ? "In use once you are connec
 
 function applyPrompt(text) {
   asked = text.trim();
-  asking++; // ignore the result of a running request
+  asking++; // ignores the result of a request that is still running
   clearTimeout(askTimer);
   element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
   if (!session || !session.say({ type: "prompt", prompt: asked })) promptWaits();
@@ -364,7 +364,7 @@ async function upload(file) {
   } catch (refusal) {
     if (mine === uploads) note("image-state", refusal.message, "bad");
   }
-  element("image").value = ""; // so that the same file can be chosen again
+  element("image").value = ""; // allows the user to choose the same file again
 }
 
 function clearImage() {

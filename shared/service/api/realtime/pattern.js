@@ -1,6 +1,6 @@
 "use strict";
-// The test pattern: a moving landscape with smooth and detailed areas, edges, saturated and
-// skin-like colors, light and dark.
+// The test pattern is a moving landscape. It has smooth and detailed areas, edges, saturated and skin-like colors,
+// and light and dark parts.
 
 const ridges = [
   { height: 205, depth: 34, length: 150, speed: 6, color: "#7d93b8" },
@@ -14,7 +14,7 @@ const balloons = [
   { x: 566, y: 66, size: 22, sway: 12, pace: .9, stripes: ["#7b3fa0", "#f4a259"] },
 ];
 
-// The picture has 640x360 pixels.
+// drawPattern draws a picture of 640x360 pixels.
 function drawPattern(at, seconds) {
   drawSky(at, seconds);
   for (const ridge of ridges) drawRidge(at, ridge, seconds);
@@ -96,7 +96,7 @@ function drawBalloon(at, { x, y, size, sway, pace, stripes }, seconds) {
   at.lineTo(cx - size * .2, cy + size * 1.25);
   at.quadraticCurveTo(cx - size * .62, cy + size * .98, cx + size * Math.cos(Math.PI * .85), cy + size * Math.sin(Math.PI * .85));
   at.clip();
-  // Gores seen from the side are narrower towards the rim.
+  // The balloon's stripes look narrower toward its rim.
   for (let i = 0; i < 7; i++) {
     const from = -Math.cos(Math.PI * i / 7), to = -Math.cos(Math.PI * (i + 1) / 7);
     at.fillStyle = stripes[i % 2];

@@ -1,8 +1,8 @@
 "use strict";
-// A session's pictures as video over WebRTC (docs/contract/realtime.md#webrtc). The signaling is
-// a WebSocket with a few messages of Protocol Buffers.
+// Sends and receives a session's pictures as video over WebRTC (docs/contract/realtime.md#webrtc). Signaling uses a
+// WebSocket and a few Protocol Buffers messages.
 
-// A value is an integer, a text, or a message.
+// field encodes a field of a message. The value is an integer, a string or an encoded message.
 function field(number, value) {
   if (typeof value === "number") return [number << 3, ...varint(value)];
   const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
@@ -15,7 +15,7 @@ function varint(number) {
   return [...bytes, number];
 }
 
-// fields returns a list of values for each number.
+// fields decodes a message. It returns the list of values for each field number.
 function fields(bytes) {
   const found = {};
   let at = 0;
@@ -28,19 +28,19 @@ function fields(bytes) {
   };
   while (at < bytes.length) {
     const tag = integer(), value = integer(), all = found[tag >> 3] ??= [];
-    // These messages contain only integers and fields with a length.
+    // In these messages, a field is either an integer or has a length.
     all.push(tag & 2 ? bytes.subarray(at, at += value) : value);
   }
   return found;
 }
 
-// The fields of the messages in use.
+// The numbers of the fields that are used.
 const outgoing = { offer: 1, leave: 8, ping: 14 }, incoming = { join: 1, answer: 2, leave: 8 };
 const description = { type: 1, sdp: 2 }, join = { iceServers: 5 }, iceServer = { urls: 1, username: 2, credential: 3 };
 
 const texts = list => (list || []).map(bytes => new TextDecoder().decode(bytes));
 
-// The result is for RTCPeerConnection.
+// serversIn returns the ICE servers in the form that RTCPeerConnection expects.
 const serversIn = message => (fields(message)[join.iceServers] || []).map(fields).map(server => ({
   urls: texts(server[iceServer.urls]), username: texts(server[iceServer.username])[0], credential: texts(server[iceServer.credential])[0],
 }));
@@ -50,18 +50,18 @@ const pingTime = 5000, maxBitrate = 2_500_000;
 const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
   "requestVideoFrameCallback" in HTMLVideoElement.prototype && "setCodecPreferences" in RTCRtpTransceiver.prototype;
 
-// Room sends a video track to the room at a URL. It calls on.video(stream) with the edited video,
-// and on.lost() once if that ends.
+// Room connects to a room and sends it a video track. It calls on.video(stream) with the edited video, and on.lost()
+// once if the connection ends.
 class Room {
   constructor(url, token, track, on) {
     this.on = on;
     this.peer = new RTCPeerConnection();
-    // The room responds in the first section.
+    // The receiver must come first, because the room sends its video in the first media section.
     const back = this.peer.addTransceiver("video", { direction: "recvonly" });
     const out = this.peer.addTransceiver(track, { direction: "sendonly", sendEncodings: [{ maxBitrate }] });
     const codecs = RTCRtpReceiver.getCapabilities("video").codecs.filter(codec => /\/(vp8|rtx)$/i.test(codec.mimeType));
     for (const one of [back, out]) one.setCodecPreferences(codecs);
-    // Late pictures are useless.
+    // Show pictures as soon as possible: late ones are useless.
     if ("jitterBufferTarget" in back.receiver) back.receiver.jitterBufferTarget = 0;
     this.peer.ontrack = event => on.video(new MediaStream([event.track]));
     this.peer.onconnectionstatechange = () => this.follow(this.peer.connectionState);
@@ -82,7 +82,7 @@ class Room {
     this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
   }
 
-  // follow finds another path to the server when the current one fails, such as TCP if UDP is blocked.
+  // follow restarts ICE when the connection fails, to find another path to the server, such as TCP if UDP is blocked.
   follow(state) {
     if (state === "connected") this.sought = false;
     if (state === "failed" && this.sought) return this.end();
@@ -107,7 +107,7 @@ class Room {
     this.peer.setRemoteDescription({ type: "answer", sdp }).catch(() => this.end());
   }
 
-  // way returns the video's protocol, "udp" or "tcp", or undefined before it starts.
+  // way resolves to the protocol that carries the video, "udp" or "tcp", or to undefined before the video starts.
   async way() {
     const known = await this.peer.getStats();
     for (const one of known.values()) {

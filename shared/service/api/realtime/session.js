@@ -27,14 +27,14 @@ async function call(method, path, key, body) {
   throw new Refusal(answer.status, detail || `The service returned status ${answer.status}.`);
 }
 
-// The client token can only open a session of the model, from this page, within a minute.
+// mint creates a client token. It only allows a page of this origin to open a session of the model within a minute.
 async function mint(key, model) {
   if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste a permanent key (ck_…).");
   const token = await call("POST", "v1/client/tokens", key, JSON.stringify({ expiresIn: 60, allowedModels: [model], allowedOrigins: [location.origin] }));
   return token.apiKey;
 }
 
-// endings explain the close codes and reasons.
+// endings translates close codes and reasons into messages for the user.
 const endings = {
   1000: {
     "Maximum session duration reached.": "The session has reached the maximum duration of its token.",
@@ -61,25 +61,25 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight limits the JPEGs that were sent but not returned: one in the engine and the next one,
-// so that results are never old.
+// inFlight limits the JPEGs that were sent and not yet answered: one in the engine and one waiting, so that results
+// are never old.
 const inFlight = 2;
 
-// After this time without a video picture, in milliseconds, JPEGs are sent instead.
+// After this many milliseconds without a picture of the video, send JPEGs instead.
 const stalled = 3000;
 
-// Session is a connection. Pictures are video over WebRTC. Before the video starts, when it stalls,
-// or if it is not available, they are JPEGs in messages of the WebSocket.
+// Session is one connection to /v1/stream. Pictures are sent and received as video over WebRTC. Before the video
+// starts, while it stalls, and if WebRTC is not available, they are sent as JPEGs in WebSocket messages.
 //
-// It calls on.started(), on.frame(blob, latency in ms), on.video(stream) and on.message(object),
-// and once on.ended(text) with the reason, or "" if this page closed the session.
+// It calls on.started(), on.frame(blob, latency in ms), on.video(stream) and on.message(object). At the end it calls
+// on.ended(text) once, with the reason, or with "" if this page closed the session.
 class Session {
-  // The picture is a canvas. If video is false, it is sent only as JPEGs.
+  // picture is the canvas to send. If video is false, it is sent only as JPEGs.
   constructor(model, token, picture, video, on) {
     Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
     if (!video) this.why = "the server has no WebRTC";
     else if (!hasRoom()) this.why = "this browser has no WebRTC";
-    // If the account has reached its limit of sessions, wait in the queue.
+    // queue: if the account has reached its session limit, wait for a session.
     const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token, queue: true })}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     this.socket = new WebSocket(url);
@@ -125,7 +125,7 @@ class Session {
     this.sent = [];
   }
 
-  // byVideo reports whether pictures currently arrive as video.
+  // byVideo reports whether pictures are currently arriving as video.
   byVideo() {
     return this.room !== undefined && performance.now() - this.lastVideo < stalled;
   }
@@ -137,9 +137,9 @@ class Session {
     this.on.frame(blob, sent === undefined ? NaN : now - sent);
   }
 
-  // ready reports whether a JPEG may be sent. Responses have no number, and the server drops a
-  // frame when a newer one arrives. To detect dropped frames, sending sometimes pauses until all
-  // responses have arrived. If they stop, the remaining frames count as lost.
+  // ready reports whether a JPEG may be sent now. The server drops a frame when a newer one arrives, and responses
+  // are not numbered. So to notice dropped frames, sending sometimes pauses until all responses have arrived. If no
+  // more arrive, the remaining frames count as dropped.
   ready() {
     if (!this.started || this.byVideo() || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
     const now = performance.now();
@@ -158,7 +158,7 @@ class Session {
     this.socket.send(blob);
   }
 
-  // say returns false if no session is open.
+  // say sends a message. It returns false if no session is open.
   say(message) {
     if (!this.started || this.socket.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));

@@ -1,4 +1,4 @@
-// The Audit page: changes by admins and the operator, newest first, shown for admin keys.
+// The Audit page. It lists changes that admins and the operator made, newest first. Only admin keys can open it.
 
 import { dayOf, keysOf, links, nameOf, periods, units } from "./account.js";
 import { arrange, button, icon, make, since } from "./dom.js";
@@ -37,7 +37,7 @@ class Audit {
     return this.read();
   }
 
-  // Unchanged rows stay.
+  // read reads the list again. Rows that have not changed stay in place.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -56,7 +56,7 @@ class Audit {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // the list was read again in the meantime
+    if (this.cursor !== cursor) return this.next(); // the list was read again while this page was loading
     const rows = page.entries.map(entry => this.row(entry));
     this.list.append(...rows);
     rows[0]?.querySelector("summary").focus();
@@ -87,7 +87,7 @@ class Audit {
     const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
     const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
     const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
-    // Only changes and the limits of new or deleted budgets are described inline.
+    // The summary says what has changed, or for a new or deleted budget, its limit.
     const limit = (after || before)?.limit;
     const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
     return make("li", { "data-id": entry.id },

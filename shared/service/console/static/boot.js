@@ -1,12 +1,12 @@
 "use strict";
-// Code that must run before the console is loaded: the chosen color scheme, and a retry if a
-// file of the page fails to load. A module runs only with all of its imports, and browsers abort
-// all fetches when the network changes, even on loopback, so this code is inline in the document.
+// This code must run before the console is loaded. It sets the chosen color scheme, and loads files of the page again
+// if that fails. It is inline in the document, because a module runs only if all of its imports have loaded, and
+// browsers abort all requests when the network changes, even requests to localhost.
 {
   const tries = "cutroom-loads", quiet = 3, slow = 10_000, stuck = 45_000, longest = 15_000;
   let started = false, bare = false, waits;
 
-  // Storage throws if the browser is configured not to keep data.
+  // keep calls act, and ignores errors: storage throws if the browser is configured not to store data.
   const keep = act => {
     try {
       return act();
@@ -44,7 +44,7 @@
   };
   addEventListener("online", () => waits && location.reload());
 
-  // Load errors do not bubble, so capture them.
+  // Listen in the capture phase, because load errors do not bubble.
   addEventListener("error", event => {
     const lost = event.target;
     if (lost instanceof HTMLLinkElement && lost.rel === "stylesheet") bare = true;
@@ -54,7 +54,7 @@
   addEventListener("cutroom-started", () => {
     started = true;
     timers.forEach(clearTimeout);
-    if (bare) return; // a page without its style is reloaded anyway
+    if (bare) return; // the page will be reloaded anyway, because it lacks a style sheet
     clearTimeout(waits);
     keep(() => sessionStorage.removeItem(tries));
   });

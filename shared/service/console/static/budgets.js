@@ -1,4 +1,4 @@
-// The Budgets page. Admin keys see it, and set the budgets of other keys.
+// The Budgets page. Only admin keys can open it. They set the budgets of other keys.
 
 import { ask, dayWords, field, idOf, keysOf, links, menu, nameOf, periods, units } from "./account.js";
 import { ago, button, confirm, icon, make, number, signButton, toast } from "./dom.js";
@@ -7,7 +7,7 @@ import { key as own, media, settings } from "./service.js";
 
 export const open = section => new Budgets(section);
 
-const nearly = 0.8; // the fraction of a limit at which a budget is highlighted
+const nearly = 0.8; // from this fraction of its limit, a budget is highlighted
 const pace = 30; // seconds between updates
 
 class Budgets {
@@ -28,9 +28,9 @@ class Budgets {
       this.own ??= await idOf(own());
       const [answer, keys] = await Promise.all([media("GET", "/v1/budgets"), keysOf()]);
       const text = await answer.text();
-      if (this.reading !== reading) return; // a later response is newer
+      if (this.reading !== reading) return; // a later request has already been answered
       this.problem.hidden = true;
-      if (this.text === text) return; // unchanged
+      if (this.text === text) return; // nothing has changed
       this.text = text;
       this.budgets = JSON.parse(text).budgets;
       this.keys = keys;
@@ -45,7 +45,7 @@ class Budgets {
     this.problem.hidden = false;
   }
 
-  // show keeps the focus in place, because it runs at every update.
+  // show runs at every update, so it keeps the focus where it is.
   show() {
     const held = document.activeElement?.closest(".budgets-list li"), pressed = held && document.activeElement.dataset.act;
     this.list.replaceChildren(...this.budgets.map(budget => this.row(budget)));
@@ -71,7 +71,7 @@ class Budgets {
         make("p", { class: "note" }, `${say(budget.used)} used, ${budget.unit === "cost" ? say(budget.remaining) : number(budget.remaining)} left · `,
           make("span", { title: new Date(budget.resets_at).toLocaleString() }, `resets ${ago(budget.resets_at)}, on ${dayWords(budget.resets_at)}`),
           budget.warn_url && [" · ", make("span", { title: budget.warn_url }, `warns ${hostOf(budget.warn_url)}`)])),
-      // A key may not change its own budget or the account's.
+      // A key may not change its own budget, nor the account's.
       budget.key && !mine && make("div", { class: "row-tools" },
         signButton("pen", `Change the budget of ${name}, ${what}`, () => this.ask(budget), { "data-act": "change" }),
         signButton("bin", `Remove the budget of ${name}, ${what}`, () => this.remove(budget, name, what), { class: "sign bad", "data-act": "remove" })));
@@ -99,7 +99,7 @@ class Budgets {
     const warnField = field("Webhook for warnings, if any", warn, "It receives a message at 80% and at 100%, once per day or month.");
     const send = async dialog => {
       const { key, period, unit } = asked();
-      // An empty field of a new budget keeps the warning URL of the budget that it replaces.
+      // When a budget replaces another one, an empty field keeps the other one's warning URL.
       const webhook = budget || warn.value ? { warn_url: warn.value || null } : {};
       await media("PUT", "/v1/budgets", { body: { key, period, unit, limit: +limit.value, ...webhook } });
       dialog.close();

@@ -1,12 +1,13 @@
-// A chart of stacked bars over time. The pointer or the arrow keys move a tip, and a screen
-// reader reads it as the value of a slider.
+// Draws a chart of stacked bars over time. The pointer or the arrow keys select a bar, whose values are shown in a
+// tip. For screen readers, the chart is a slider.
 
 import { draw, make } from "./dom.js";
 
-const height = 220, head = 8, foot = 22, letter = 6.6; // pixels
+const height = 220, head = 8, foot = 22, letter = 6.6; // in pixels
 
-// bars are {label, title, values}, with one value per series. series are {name, color, rest}; rest
-// marks the series for everything else. words(value) describes a value, axis(value) abbreviates it.
+// drawChart draws a chart into place. bars are {label, title, values}, with one value per series. series are {name,
+// color, rest}; rest marks the series that combines all others. words(value) formats a value, and axis(value) formats
+// it for the axis.
 export function drawChart(place, { title, bars, series, words, axis }) {
   const width = Math.max(260, place.clientWidth - parseFloat(getComputedStyle(place).paddingLeft) * 2);
   const top = ceiling(Math.max(...bars.map(bar => sum(bar.values))));
@@ -24,7 +25,7 @@ export function drawChart(place, { title, bars, series, words, axis }) {
   });
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: true });
   const slider = make("div", { class: "plot", role: "slider", tabindex: 0, "aria-label": title, "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-orientation": "horizontal" }, svg, tip);
-  const held = place.contains(document.activeElement); // an update must keep the focus
+  const held = place.contains(document.activeElement); // then it must keep the focus
   place.replaceChildren(slider, make("ul", { class: "legend" }, series.map(one => make("li", { "data-color": one.color }, one.name))));
   listen(slider, { bars, series, words, tip, here, side, step, width });
   if (held) slider.focus();
@@ -38,7 +39,7 @@ function textAt(x, y, kind, words) {
   return text;
 }
 
-// stack returns the parts of one bar, from bottom to top.
+// stack returns the segments of one bar, from bottom to top.
 function stack(values, series, { x, width, y }) {
   let base = 0;
   return values.flatMap((value, i) => {
@@ -48,7 +49,7 @@ function stack(values, series, { x, width, y }) {
   });
 }
 
-// listen moves the tip with the pointer and the keys. Escape hides it.
+// listen moves the tip to the bar at the pointer or selected by keys. Escape hides the tip.
 function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   let at = bars.findLastIndex(bar => sum(bar.values) > 0);
   const note = () => {
@@ -67,7 +68,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
     here.setAttribute("visibility", "visible");
     tip.replaceChildren(...tipOf(bars[at], series, words));
     tip.hidden = false;
-    // The tip is next to its bar, on the side with more space.
+    // Put the tip next to its bar, on the side with more space.
     const scale = slider.clientWidth / width, left = (side + at * step) * scale, right = left + step * scale;
     const room = slider.clientWidth - tip.offsetWidth;
     tip.style.left = `${Math.max(0, right + 8 <= room ? right + 8 : Math.min(room, left - 8 - tip.offsetWidth))}px`;
@@ -87,7 +88,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   note();
 }
 
-// The largest part is first, the rest last.
+// partsOf returns a bar's values by size, largest first. The combined rest is last.
 const partsOf = (bar, series) => series.map((one, i) => ({ ...one, value: bar.values[i] })).filter(one => one.value > 0).sort((a, b) => Boolean(a.rest) - Boolean(b.rest) || b.value - a.value);
 
 function tipOf(bar, series, words) {
@@ -97,7 +98,7 @@ function tipOf(bar, series, words) {
   ];
 }
 
-// ceiling rounds up to a number of one digit and zeros.
+// ceiling rounds up to a number with only one digit other than zero.
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 5, 8, 10].map(one => one * power).find(one => one >= value * 0.999999);

@@ -1,4 +1,4 @@
-// The Chat page: conversations with models of the inference gateway.
+// The Chat page: conversations with models, through the inference gateway.
 
 import { ago, button, confirm, copy, icon, make, number, save, say, signButton, toast } from "./dom.js";
 import { all, drop, keep } from "./chats.js";
@@ -9,8 +9,8 @@ import { events, inference, Refusal, unreachable } from "./service.js";
 
 export const chatPage = { id: "chat", title: "Chat", sign: "chat", quiet: true, open: section => new Chat(section) };
 
-// A stream may be silent for a long time while a model thinks. If the gateway does not respond,
-// the models are requested again after askAgain. Both in milliseconds.
+// thinking is how long a stream may be silent, which is long because models think. askAgain is the pause before the
+// list of models is requested again if the gateway does not respond. Both are in milliseconds.
 const thinking = 600_000, askAgain = 3000;
 
 const newID = () => crypto.getRandomValues(new Uint32Array(2)).join("-");
@@ -52,7 +52,7 @@ class Chat {
         this.used,
         make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.find, this.past, make("p", { class: "note" }, "They stay in this browser."))));
     this.clear();
-    // Another tab has saved or deleted a conversation.
+    // The event means that another tab has saved or deleted a conversation.
     addEventListener("storage", async ({ key }) => key?.startsWith("cutroom-chats") && !section.hidden && this.showPast(await all()));
   }
 
@@ -90,7 +90,7 @@ class Chat {
     this.longest.max = this.limits?.get(this.model.value) || "";
   }
 
-  // Conversations are shown if they contain all words of the search.
+  // showPast lists the conversations that contain all words of the search.
   showPast(chats) {
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const said = chat => [chat.title, ...chat.messages.map(message => message.content)].join(" ").toLowerCase();
@@ -120,7 +120,7 @@ class Chat {
     this.controller?.abort();
     this.controller = undefined;
     this.id = "";
-    this.messages = []; // {role, content} as sent
+    this.messages = []; // {role, content}, as in requests
     this.waiting(false);
     this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Responses appear as they are written. Press Enter to send, Shift+Enter for a new line.")));
   }
@@ -147,7 +147,7 @@ class Chat {
     this.showPast(await all());
   }
 
-  // body returns the request for the conversation so far.
+  // body returns the request body for the conversation so far.
   body() {
     const system = this.system.value.trim();
     return {
@@ -179,7 +179,7 @@ class Chat {
     children.slice(children.indexOf(this.log.querySelectorAll(".message")[at])).forEach(one => one.remove());
   }
 
-  // change lets the user edit a sent message. Sending it removes the later messages.
+  // change lets the user edit a message that was sent. When it is sent again, all later messages are removed.
   change(at) {
     if (this.controller) return;
     const message = this.log.querySelectorAll(".message")[at], before = this.messages[at].content;
@@ -254,7 +254,7 @@ class Chat {
     cancelAnimationFrame(drawing);
     if (written) show();
     message.classList.remove("writing");
-    if (conversation !== this.messages) return; // the user has left the conversation in the meantime
+    if (conversation !== this.messages) return; // the user has opened another conversation in the meantime
     this.controller = undefined;
     this.waiting(false);
     this.close({ message, written, usage, broken, stopped: controller.signal.aborted, took: (performance.now() - began) / 1000 });
@@ -286,7 +286,7 @@ class Chat {
   }
 }
 
-// A model's text is shown as Markdown, a person's as plain text.
+// A model's text is rendered as Markdown. The user's own text stays as it was typed.
 function write(place, role, text) {
   place.replaceChildren(...role === "assistant" ? render(text) : [text]);
 }

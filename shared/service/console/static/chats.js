@@ -1,18 +1,18 @@
-// Conversations, stored in this browser per key. The service stores none.
+// Stores conversations in this browser, separately for each key. The service stores no conversations.
 
 import { key } from "./service.js";
 
-const most = 40, longest = 2_000_000; // at most 40 conversations, and this many characters in total
+const most = 40, longest = 2_000_000; // how many conversations are kept, and how many characters in total
 
-// The storage key does not reveal the API key.
+// name resolves to the storage key. It is a hash, so that it does not reveal the API key.
 async function name() {
   const bytes = new TextEncoder().encode(`cutroom chats ${key()}`);
   const sum = await crypto.subtle?.digest("SHA-256", bytes);
   return sum && `cutroom-chats-${[...new Uint8Array(sum).slice(0, 8)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// all returns {id, at, title, model, system, messages} of each conversation, latest first.
-// Without HTTPS, browsers compute no digest, so conversations stay in the tab.
+// all resolves to the conversations, latest first: {id, at, title, model, system, messages}. Without HTTPS, browsers
+// cannot compute the hash, so conversations stay in the tab.
 export async function all() {
   try {
     const place = await name();
@@ -33,11 +33,11 @@ async function write(chats) {
     if (place) localStorage.setItem(place, text);
     else sessionStorage.setItem("cutroom-chats", text);
   } catch {
-    // The storage is full or off, so the conversation lasts as long as the page.
+    // The storage is full or disabled. The conversations last until the page is closed.
   }
 }
 
-// The conversation becomes the latest one.
+// keep saves a conversation as the latest one.
 export async function keep(chat) {
   await write([{ ...chat, at: Date.now() }, ...(await all()).filter(one => one.id !== chat.id)]);
 }

@@ -1,16 +1,16 @@
-// Command lines for a terminal that repeat the page's calls.
+// Writes commands and programs that repeat the page's calls from a terminal.
 
 import { settings } from "./service.js";
 
-// obeyed matches the characters that a terminal interprets when text is pasted. File names and
-// model output could use them to change the command unnoticed.
+// obeyed matches characters that a terminal interprets when text is pasted. Without escaping, file names and model
+// output could use them to change the command without the user noticing.
 const obeyed = /[\0-\t\v-\x1f\x7f-\x9f]/;
 
-// octal returns a character's bytes as octal escapes.
+// octal returns a character's UTF-8 bytes as octal escapes.
 const octal = character => Array.from(new TextEncoder().encode(character), byte => "\\" + byte.toString(8).padStart(3, "0")).join("");
 
-// quote quotes a text as one word for a POSIX shell. A text that a terminal would interpret is
-// written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh support.
+// quote quotes a string as one word for a POSIX shell. If it contains characters that a terminal interprets, the
+// dollar-single-quote syntax is used (POSIX.1-2024), which bash, zsh and ksh support.
 export const quote = text => {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   if (!obeyed.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
@@ -19,15 +19,16 @@ export const quote = text => {
 
 const keyHeader = `-H "x-api-key: $CUTROOM_API_KEY"`;
 
-// part returns a form field in curl's syntax. A file is a value with a name. A name in double
-// quotes may contain the characters that curl would otherwise interpret.
+// part returns a form field in curl's syntax. If value is an object, it is a file with a name. The name is in double
+// quotes if it contains characters that curl would interpret.
 function part(name, value) {
   if (typeof value !== "object") return `--form-string ${quote(`${name}=${value}`)}`;
   const path = /[;,"\\]/.test(value.name) ? `"${value.name.replace(/["\\]/g, "\\$&")}"` : value.name;
   return `-F ${quote(`${name}=@${path}`)}`;
 }
 
-// With the seed, the result is the same.
+// submitCommand returns a curl command that submits the same edit. fields includes the seed, so the result is the
+// same.
 export function submitCommand(model, fields) {
   const parts = fields.map(([name, value]) => model.urlencoded ? `--data-urlencode ${quote(`${name}=${value}`)}` : part(name, value));
   return [`curl ${settings.base_url}/v1/jobs/${model.id} ${keyHeader}`, ...parts].join(" \\\n  ");
@@ -35,10 +36,11 @@ export function submitCommand(model, fields) {
 
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
-// literal writes a text as a literal of Python and of JavaScript, without characters that a terminal interprets.
+// literal writes a string as a literal that is valid in Python and in JavaScript. Characters that a terminal
+// interprets are escaped.
 const literal = text => JSON.stringify(String(text)).replace(/[\x7f-\x9f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`);
 
-// The program submits the form, waits and saves the result, with the library requests.
+// pythonProgram returns a program that submits the form, waits, and saves the result. It uses the library requests.
 export function pythonProgram(model, fields, name) {
   const parts = fields.map(([field, value]) => `        ${literal(field)}: ${typeof value === "object" ? `open(${literal(value.name)}, "rb")` : model.urlencoded ? literal(value) : `(None, ${literal(value)})`},`);
   return `import os, time, requests

@@ -1,11 +1,12 @@
-// Before and after on top of each other, with a divider that the pointer or the
-// keyboard moves. Two videos play in sync.
+// Shows before and after on top of each other, with a divider that the pointer or the keyboard moves. Two videos are
+// played in sync.
 
 import { icon, make, signButton } from "./dom.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// view shows a picture or a video. If the browser cannot, it shows the picture that other() resolves to, if any.
+// view returns an element that shows a picture or a video. If the browser cannot show it, the picture that other()
+// resolves to is shown instead, if there is one.
 export function view(kind, url, words, other) {
   const shown = kind === "image" ? make("img", { src: url, alt: words })
     : make("video", { src: url, playsinline: true, preload: "auto", loop: true, "aria-label": words });
@@ -20,10 +21,10 @@ export function view(kind, url, words, other) {
   return shown;
 }
 
-// soundOnly reports an error if the browser plays only the sound of a video.
+// soundOnly fires an error event if the browser can play only the sound of a video.
 export const soundOnly = video => video.addEventListener("loadedmetadata", () => video.videoWidth || video.dispatchEvent(new Event("error")));
 
-// A stage with the proportions of its content has no borders.
+// fitTo gives the stage its content's proportions, so that there are no bars.
 export function fitTo(stage, shown) {
   const fit = () => {
     const width = shown.videoWidth || shown.naturalWidth, height = shown.videoHeight || shown.naturalHeight;
@@ -33,8 +34,8 @@ export function fitTo(stage, shown) {
   fit();
 }
 
-// compare returns the comparison element, and its playback bar if there is one. before is undefined
-// if there is nothing to compare with, and other resolves to a picture of it. The stage takes on the result's proportions.
+// compare returns the comparison element, and its playback bar if there is one. before is undefined if there is
+// nothing to compare with. other resolves to a picture of the original. The stage takes on the result's proportions.
 export function compare(kind, before, after, stage, other) {
   const box = make("div", { class: "compare" });
   const edited = view(kind, after, "The edited " + kind);
@@ -61,7 +62,7 @@ const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(second
 
 export const together = ([lead, ...followers]) => player(lead, ...followers);
 
-// player returns the playback bar of lead, which also keeps the given videos in sync with it.
+// player returns a playback bar for the video lead. It keeps the other given videos in sync with lead.
 function player(lead, ...given) {
   const followers = given.filter(Boolean);
   const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());
@@ -71,7 +72,7 @@ function player(lead, ...given) {
   });
   const seek = make("input", { type: "range", min: 0, max: 1, step: 0.001, value: 0, "aria-label": "Position" });
   const time = make("span", { class: "time" }, "0:00");
-  const start = () => lead.play().catch(() => {}); // the element was removed before playback began
+  const start = () => lead.play().catch(() => {}); // fails if the element was removed before playback began
   const show = (control, sign, words) => {
     control.setAttribute("aria-label", words);
     control.title = words;
@@ -81,7 +82,7 @@ function player(lead, ...given) {
     show(play, lead.paused ? "play" : "pause", lead.paused ? "Play" : "Pause");
     show(sound, lead.muted ? "mute" : "sound", lead.muted ? "Sound on" : "Sound off");
   };
-  // Correct another video only if it is off by more than a frame or two.
+  // Correct a video's position only if it is off by more than one or two frames.
   const step = () => {
     for (const follower of followers) {
       const wanted = Math.min(lead.currentTime, follower.duration || 0);
@@ -103,12 +104,12 @@ function player(lead, ...given) {
     step();
   });
   for (const event of ["seeked", "loadedmetadata"]) lead.addEventListener(event, step);
-  // A follower that was seeking elsewhere must seek again.
+  // While a follower seeks, it ignores new positions. So check its position again afterwards.
   for (const follower of followers) follower.addEventListener("seeked", () => lead.paused && step());
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);
   });
-  // The video may have loaded earlier.
+  // The video may already be loaded, and then the event does not come again.
   if (!still()) {
     if (lead.readyState > 2) start();
     else lead.addEventListener("canplay", start, { once: true });

@@ -1,18 +1,18 @@
-// The cost of edits at the operator's prices. Without prices, nothing is shown.
+// Computes what edits cost at the operator's prices. If there are no prices, nothing is shown.
 
 import { media } from "./service.js";
 
-const asked = new Map(); // promises of estimates, by model and length
+const asked = new Map(); // promises of estimates, by model id and length
 
-// Small amounts have more digits.
+// money formats an amount. Amounts below 1 may have four decimals.
 export const money = ({ amount, currency }) => new Intl.NumberFormat("en", { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(amount);
 
 export const about = cost => cost ? `about ${money(cost)}` : "";
 
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
-// shapeOf resolves to the width and height of a video or an image, and to the seconds of a video;
-// undefined if unknown.
+// shapeOf resolves to the width and height of an image or a video, and to a video's length in seconds. It resolves to
+// undefined if they are unknown.
 export function shapeOf(url, image) {
   return new Promise(resolve => {
     const shown = document.createElement(image ? "img" : "video");
@@ -24,8 +24,8 @@ export function shapeOf(url, image) {
   });
 }
 
-// planOf returns a result's size and frame rate in words, or "" if unknown
-// (docs/contract/media.md#models). resolution "source" keeps the input's.
+// planOf returns a description of the result's size and frame rate, or "" if they are unknown
+// (docs/contract/media.md#models). With resolution "source", they are the input's.
 export function planOf(model, resolution, { width, height } = {}) {
   const box = model.sizes[resolution];
   if (!box || !width || !height) return "";

@@ -1,11 +1,11 @@
-// The dialog that verifies the Content Credentials of a result, a stored file, or a dropped file.
+// The dialog that shows and verifies the Content Credentials of a result, a stored file, or a dropped file.
 
 import { button, icon, make, say } from "./dom.js";
 import { kindOf } from "./result.js";
 import { media } from "./service.js";
 import { store } from "./upload.js";
 
-// verdicts holds the icon, title and meaning of each state of a report.
+// verdicts has the icon, title and meaning of each state that a report can have.
 const verdicts = {
   trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound has changed since it was signed, and an authority that this service trusts has confirmed the signer."],
   own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound has changed since this service signed it with its own key. No authority has confirmed the service's name."],
@@ -18,7 +18,7 @@ const verdicts = {
 
 const opened = "c2pa.opened";
 
-// A signer's time may be any text.
+// timeOf formats the time that a signer states. It may be an arbitrary string.
 function timeOf(when) {
   const time = new Date(when || NaN);
   return isNaN(time) ? when : time.toLocaleString();
@@ -55,8 +55,8 @@ function reportOf(name, report) {
   ].filter(Boolean);
 }
 
-// verify verifies the file at a path of the service, which the user may replace with another file.
-// name is the file's display name.
+// verify opens the dialog for the file at a path of the service. name is the file's display name. The user may then
+// drop another file to verify.
 export function verify(name, path) {
   const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });
   let working = new AbortController();
@@ -74,7 +74,7 @@ export function verify(name, path) {
   };
   const read = async (from, signal) => (await media("GET", `${from}/credentials`, { signal })).json();
   const others = make("p", { class: "note", role: "status" });
-  // A file is stored only while it is verified.
+  // A dropped file is stored only until it has been verified.
   const take = ([file, ...rest]) => file && show(file.name, async (signal, report) => {
     others.textContent = rest.length ? `Only the first of ${rest.length + 1} files is verified. Drop the others one by one.` : "";
     const watch = { signal, progress: share => report(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => report(`Reading ${Math.floor(share * 100)} %`) };
@@ -82,7 +82,7 @@ export function verify(name, path) {
     try {
       return await read(`/v1/uploads/${id}`, signal);
     } finally {
-      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it will expire anyway
+      media("DELETE", `/v1/files/${id}`).catch(() => {}); // if this fails, the file expires anyway
     }
   });
   const picker = make("input", { type: "file", accept: "image/*,video/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
@@ -94,7 +94,7 @@ export function verify(name, path) {
     make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click(), { autofocus: !path }), button("", "Close", () => dialog.close(), { class: "primary", autofocus: Boolean(path) })));
   const over = is => event => {
     event.preventDefault();
-    event.stopPropagation(); // otherwise the page below would store the dropped file
+    event.stopPropagation(); // without this, the page below would also store the dropped file
     dialog.classList.toggle("over", is);
     if (event.type === "drop") take(event.dataTransfer.files);
   };

@@ -1,17 +1,17 @@
-// Cuts a file in the browser before its upload: a section of a video, a part of
-// the picture, or one frame as an image.
+// Cuts a file in the browser before it is uploaded: to a section of a video, to a part of the picture, or to one
+// frame as an image.
 
 import { button, make } from "./dom.js";
 
 const shapes = [["", "All of it"], ["1", "Square"], [String(16 / 9), "Wide, 16:9"], [String(9 / 16), "Tall, 9:16"], [String(4 / 5), "Portrait, 4:5"]];
-const shortest = 0.2; // seconds of a video
+const shortest = 0.2; // in seconds
 const still = "image/png";
 
 const clock = seconds => `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
 const renamed = (file, what, ending) => `${file.name.replace(/\.[^.]*$/, "")}-${what}.${ending}`;
 
-// area returns the largest part of a picture that has the aspect ratio shape. at, 0 to 1, is its
-// position along the side that is cut. Sides are even, because videos need that.
+// area returns the largest part of a picture with the aspect ratio shape, or undefined without a shape. at (0 to 1)
+// is the part's position along the side that is cut. Sides are even, because videos require that.
 function area(width, height, shape, at) {
   if (!shape) return undefined;
   const even = length => Math.max(2, Math.floor(length / 2) * 2);
@@ -19,7 +19,7 @@ function area(width, height, shape, at) {
   return { left: Math.round((width - wide) * at), top: Math.round((height - high) * at), width: wide, height: high };
 }
 
-// picture draws a part of an element's picture, and resolves to its bytes.
+// picture draws a part of an element's picture to a canvas, and resolves to the encoded bytes.
 function picture(shown, width, height, part, type) {
   const { left, top, width: wide, height: high } = part || { left: 0, top: 0, width, height };
   const canvas = make("canvas", { width: wide, height: high });
@@ -27,7 +27,7 @@ function picture(shown, width, height, part, type) {
   return new Promise((resolve, reject) => canvas.toBlob(blob => blob ? resolve(blob) : reject(new Error("The browser cannot save this picture.")), type, 0.93));
 }
 
-// The section is encoded again with the browser's codecs.
+// cutVideo encodes a section of a video again with the browser's codecs.
 async function cutVideo(file, { start, end, part, progress, signal }) {
   if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on HTTPS pages and on this machine. You can still send the entire file.");
   const { Input, BlobSource, BufferTarget, Output, Conversion, Mp4OutputFormat, MP4, QTFF, WEBM, MATROSKA } = await import("./mediabunny.js");

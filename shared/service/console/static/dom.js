@@ -1,7 +1,7 @@
-// Elements, and the functions that all pages share.
+// Creates elements, and has functions that all pages share.
 
-// make builds an element. The property "on" holds listeners by event; true means an attribute
-// without a value; false, null and undefined are omitted.
+// make creates an element. The property "on" holds event listeners by event name. A property that is true becomes an
+// attribute without a value. Properties that are false, null or undefined are omitted.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -65,7 +65,7 @@ const outlines = {
   pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
-// Text next to the icon, or a label, must give its meaning.
+// icon returns an icon that screen readers ignore, so the text next to it or a label must say what it means.
 export function icon(name) {
   return draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, draw("path", { d: outlines[name] }));
 }
@@ -78,14 +78,14 @@ export function signButton(sign, words, press, properties = {}) {
   return make("button", { type: "button", class: "sign", "aria-label": words, title: words, on: { click: press }, ...properties }, icon(sign));
 }
 
-// The bytes are saved as a download.
+// save downloads a blob as a file.
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   make("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-// say announces a text to screen readers.
+// say makes screen readers read a text aloud.
 export function say(text) {
   document.getElementById("said").textContent = text;
 }
@@ -105,7 +105,7 @@ export async function copy(text, what) {
   }
 }
 
-// confirm asks before an irreversible action, and resolves to the answer.
+// confirm asks the user before an irreversible action, and resolves to whether the user agreed.
 export function confirm(title, text, yes) {
   return new Promise(resolve => {
     const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
@@ -124,7 +124,7 @@ export function confirm(title, text, yes) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// The short form is for narrow spaces.
+// ago describes how long ago a time was. The other format is shorter, for narrow spaces.
 export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {
@@ -135,13 +135,13 @@ export function ago(time, format = relative) {
 
 export const shortAgo = time => ago(time, narrow);
 
-// age updates all relative times.
+// age updates all relative times on the page.
 export const since = time => make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago(time));
 
 export const age = () => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); });
 
-// arrange makes items the children of a list. It does not touch unchanged ones, so that they keep
-// the focus and continue to play.
+// arrange makes items the children of a list. Items that are already there are not touched, so that they keep the
+// focus and videos go on playing.
 export function arrange(list, items) {
   const wanted = new Set(items);
   for (const item of [...list.children]) if (!wanted.has(item)) item.remove();

@@ -1,4 +1,4 @@
-// The form of an edit: the fields of the chosen models except the media.
+// The form for an edit: all fields of the chosen models except the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
 import { costOf, planned, planOf, priceOf } from "./cost.js";
@@ -9,8 +9,8 @@ import { examplesOf, kindOf, options, titleOf } from "./models.js";
 import { smallOf, urlOf } from "./stored.js";
 
 const greatestSeed = 4294967295;
-const countFrom = 0.8; // the fraction of the maximum length from which the length is shown
-const mostRuns = 8; // at once, from one form
+const countFrom = 0.8; // the length of a prompt is shown from this fraction of the maximum
+const mostRuns = 8; // the maximum number of runs that one form starts at once
 
 export class Missing extends Error {
   constructor(message, control) {
@@ -21,19 +21,20 @@ export class Missing extends Error {
 
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
-// isHEIC recognizes photos from Apple's phones, for which most systems report no type.
+// isHEIC recognizes photos from Apple's phones. Most systems report no media type for them.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 const codePoints = text => [...text].length;
 
-// Form shows a model's fields, except data. A value is kept if the next model has the same field.
+// Form shows a model's fields, except "data". If the user selects another model with the same field, the field keeps
+// its value.
 export class Form {
   constructor(submit) {
-    this.reference = undefined; // a File, or a stored file's reference
-    this.options = new Map(); // controls by the name of the field
+    this.reference = undefined; // a File, or a reference to a stored file
+    this.options = new Map(); // controls by field name
     this.onchange = () => {};
-    this.shapes = async () => []; // resolves to the sizes and seconds of the inputs
+    this.shapes = async () => []; // resolves to the inputs' sizes, and lengths in seconds
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
     this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference), shape: this.shape, resolution: this.resolution() }),
       (nothing, result) => {
@@ -86,7 +87,7 @@ export class Form {
     this.showReference();
   }
 
-  // offer shows the models to choose from, and selects one.
+  // offer lists the models to choose from, and selects one.
   offer(models, chosen) {
     this.models = models;
     this.model.replaceChildren(...options(models));
@@ -120,7 +121,8 @@ export class Form {
     this.learn(model);
   }
 
-  // learn disables fields that the engine ignores and shows the reason. It offers the engine's options.
+  // learn disables fields that the engine ignores, and shows why it ignores them. It also offers the engine's
+  // options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -140,7 +142,7 @@ export class Form {
     this.chips.append(make("a", { class: "button", href: "#looks" }, `All ${known.looks.length} looks`));
   }
 
-  // forbid disables a model that only other engines support.
+  // forbid disables a model that needs another engine.
   forbid(model) {
     const option = [...this.model.options].find(option => option.value === model.id);
     if (!option.disabled) option.append(", needs a GPU engine");
@@ -160,7 +162,7 @@ export class Form {
     } } }, words)));
   }
 
-  // grey marks the controls that have no effect with the current values.
+  // grey marks the controls that have no effect in combination with the current values.
   grey() {
     const filled = { prompt: this.prompt.value.trim(), reference_image: this.takesReference && this.reference };
     const places = new Map([...this.options].map(([name, control]) => [name, [control, control.closest(".field, .toggle")]]));
@@ -195,7 +197,7 @@ export class Form {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }
 
-  // longest is in characters and applies to all chosen models.
+  // longest returns the maximum length of a prompt in characters. It applies to all chosen models.
   longest() {
     return this.chosen.fields.find(field => field.name === "prompt")?.max ?? 4000;
   }
@@ -233,7 +235,7 @@ export class Form {
     return this.options.get("resolution")?.value || this.chosen.fields.find(field => field.name === "resolution")?.default;
   }
 
-  // A reference image is a File, or a stored file's reference.
+  // refer selects a reference image: a File, or a reference to a stored file.
   refer(image) {
     this.picker.value = "";
     this.problem.textContent = "";
@@ -271,14 +273,14 @@ export class Form {
         })));
   }
 
-  // plans returns {model, fields} for each of the models and seeds. It throws Missing if the
-  // service would reject them.
+  // plans returns {model, fields} for each combination of model and seed. It throws Missing if the service would
+  // reject the fields.
   plans(source) {
     this.problem.textContent = "";
     const seed = this.seed.value.trim(), count = +this.results.value, models = [this.chosen, ...this.besides()];
     if (seed && !(/^\d{1,10}$/.test(seed) && +seed <= greatestSeed)) throw new Missing(`A seed is a whole number from 0 to ${greatestSeed}.`, this.seed);
     if (models.length * count > mostRuns) throw new Missing(`This would start ${models.length * count} runs. The maximum is ${mostRuns}.`, this.results);
-    // All models use the same seeds.
+    // Use the same seeds for all models.
     const seeds = Array.from({ length: count }, (_, i) => i === 0 ? seed || (models.length > 1 ? drawSeed() : "") : drawSeed());
     return seeds.flatMap(seed => models.map(model => ({ model, fields: this.fields(model, source, seed) })));
   }
@@ -301,7 +303,7 @@ export class Form {
         if (field.required) throw new Missing(field.name === "prompt" ? "This model needs a prompt." : "Add a file first.", field.name === "prompt" ? this.prompt : undefined);
         continue;
       }
-      if (control?.tagName === "SELECT" && !field.values?.includes(value)) continue; // a value of another model
+      if (control?.tagName === "SELECT" && !field.values?.includes(value)) continue; // from another model
       const needs = model.only_with?.[field.name];
       if (needs && !values[needs]) continue;
       sent.push([field.name, value instanceof File || typeof value === "string" ? value : value.id]);
@@ -311,7 +313,7 @@ export class Form {
     return sent;
   }
 
-  // fill restores the state. Files are not included.
+  // state returns the form's values without files. fill restores them.
   state() {
     return {
       model: this.chosen?.id, prompt: this.prompt.value, seed: this.seed.value, results: this.results.value,
@@ -338,7 +340,7 @@ export class Form {
 
   complain(missing) {
     this.problem.textContent = missing.message;
-    // On a phone, the end of the form is a screen below the file chooser.
+    // On a phone, the end of the form is below the visible screen, so scroll to the message.
     this.problem.scrollIntoView({ block: "nearest" });
     missing.control?.focus();
   }

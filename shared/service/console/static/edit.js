@@ -1,4 +1,4 @@
-// The Edit page: from a file and a prompt to before and after.
+// The Edit page: the user chooses a file, describes the edit, and compares before and after.
 
 import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";
@@ -19,16 +19,16 @@ import { depict, urlOf } from "./stored.js";
 import { uploading } from "./upload.js";
 import { get, put } from "./vault.js";
 
-const mostRuns = 8; // started at once
+const mostRuns = 8; // how many runs may be started at once
 const mostFiles = 8;
 const draftName = "cutroom-draft", runsName = "cutroom-runs";
 
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
-// waiting is data passed from another page: {file, as}, {run} or {prompt}.
+// waiting holds what another page has passed to this one: {file, as}, {run} or {prompt}.
 let waiting;
 
-// A stored file is edited, or used as a reference image.
+// useStored opens the page with a stored file to edit, or as the reference image.
 export function useStored(file, as) {
   waiting = { file, as };
   visit("edit", as === "source" ? [allModes.find(mode => file.mime_type.startsWith(`${mode.id}/`))?.id || "video"] : []);
@@ -39,7 +39,7 @@ export function useSettings(run) {
   visit("edit", run.mode ? [run.mode.id] : []);
 }
 
-// The mode is optional.
+// usePrompt opens the page with a prompt. mode is optional.
 export function usePrompt(prompt, mode) {
   waiting = { prompt };
   visit("edit", mode ? [mode] : []);
@@ -59,7 +59,7 @@ const keep = (name, value) => {
   try {
     sessionStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // The tab's storage is full or off; a reload then starts with an empty page.
+    // The tab's storage is full or disabled. After a reload, the page will be empty.
   }
 };
 
@@ -74,11 +74,11 @@ const kept = name => {
 class Edit {
   constructor(section) {
     this.section = section;
-    this.sources = {}; // by mode: lists of {value: File or reference, url, name, size, kept}
-    this.at = {}; // by mode: the index of the shown source
-    this.models = {}; // by mode: the model chosen last
-    this.forms = {}; // the form's values by mode
-    this.picked = {}; // the shown run by mode
+    this.sources = {}; // by mode: lists of {value: a File or a reference, url, name, size, kept}
+    this.at = {}; // by mode: the index of the source that is shown
+    this.models = {}; // by mode: the model that was chosen last
+    this.forms = {}; // by mode: the form's values
+    this.picked = {}; // by mode: the run that is shown
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.form.onchange = () => this.keepDraft();
@@ -119,7 +119,7 @@ class Edit {
     this.strip.read();
   }
 
-  // Another page has chosen the prompt.
+  // begin starts with a prompt that the user has chosen on another page.
   begin(mode, prompt) {
     this.enter(mode);
     this.form.fill({ ...this.form.state(), prompt });
@@ -147,14 +147,14 @@ class Edit {
     this.enter(mode, this.picked[mode.id]);
   }
 
-  // place returns the current address, or the address of a run in a mode.
+  // place returns the page's address: that of the current run, or of another run in a mode.
   place(mode = this.mode, run = this.shownRun()) {
     return [mode.id, ...run?.id ? [run.id] : []];
   }
 
   shownRun() { return this.picked[this.mode?.id]; }
 
-  // Files may be dropped anywhere on the page, or pasted.
+  // listen accepts files that are dropped anywhere on the page or pasted.
   listen(section) {
     const carries = event => [...event.dataTransfer?.types || []].includes("Files");
     let depth = 0;
@@ -178,7 +178,7 @@ class Edit {
     });
   }
 
-  // enter shows a mode, and a run in it or the form.
+  // enter shows a mode, with a run in it or with the form.
   enter(mode, run) {
     if (this.mode !== mode) {
       if (this.mode) this.forms[this.mode.id] = this.form.state();
@@ -200,14 +200,15 @@ class Edit {
     this.keepDraft();
   }
 
-  // take selects the files to edit, each in the mode for its kind. A single picture with a video
-  // becomes its reference image.
+  // take selects the files to edit, each in the mode for its type. If a single picture comes with a video, it becomes
+  // the video's reference image.
   take(files) {
     if (!files.length) return;
     const chosen = new Map();
     let trouble;
     for (const file of files) {
-      // Systems that do not know an extension report no type; the service detects it from the content.
+      // Some systems report no type for extensions that they do not know. Then the service detects the type from the
+      // content.
       const mode = isHEIC(file) ? this.modes.find(mode => mode.id === "image") : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
       if (mode) chosen.set(mode, [...chosen.get(mode) || [], file]);
       else trouble ??= new Missing(`“${file.name}” is neither a video nor an image.`);
@@ -261,7 +262,7 @@ class Edit {
     this.drawSource();
   }
 
-  // The shown file comes first.
+  // shapes resolves to the shapes of all sources, beginning with the one that is shown.
   shapes() {
     const list = this.sources[this.mode?.id] || [], at = this.at[this.mode?.id] || 0;
     return Promise.all([...list.slice(at), ...list.slice(0, at)].map(source => source.url && (source.shape ??= shapeOf(source.url, this.mode.id === "image"))));
@@ -355,7 +356,7 @@ class Edit {
     return shown;
   }
 
-  // Each file is edited by each model with each seed.
+  // run starts a run for each combination of file, model and seed.
   run() {
     const list = this.sources[this.mode.id] || [];
     let plans;
@@ -379,10 +380,10 @@ class Edit {
       this.strip.add(run);
     }
     const mode = this.modes.find(mode => mode.id === runs[0].mode.id);
-    if (this.shownRun()) pass("edit", this.place(mode, null)); // its own address follows
+    if (this.shownRun()) pass("edit", this.place(mode, null)); // the new run's own address follows
     this.enter(mode, runs[0]);
     runs.forEach(run => run.start());
-    // On a phone, the stage is one screen away from the button.
+    // On a phone, the stage is one screen above the button, so scroll to it.
     this.stage.scrollIntoView({ block: "nearest" });
     if (runs.length > 1) say(`${runs.length} runs have started.`);
   }
@@ -399,7 +400,7 @@ class Edit {
     });
   }
 
-  // Only the run's progress changes often.
+  // drawRun shows a run. While the run is working, later calls only update its progress.
   async drawRun(run) {
     this.follow(run);
     if (!this.section.hidden) settle("edit", this.place());
@@ -415,7 +416,7 @@ class Edit {
     }
     this.shownPhase = undefined;
     this.clear();
-    if (run.phase === "fetching") return run.watch(); // the job ended before this tab showed it
+    if (run.phase === "fetching") return run.watch(); // the job ended before this tab could show it
     if (run.phase === "done") {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();
@@ -428,8 +429,8 @@ class Edit {
     showFailure(this.stage, run, button("", "Back", () => this.back()));
   }
 
-  // bringOriginal shows a run's input behind its progress, if this browser has it. After a reload
-  // it must be fetched from the browser's storage.
+  // bringOriginal shows a run's input behind its progress, if this browser has the input. After a reload, it must
+  // first be read from the browser's storage.
   async bringOriginal(run) {
     if (!await run.original() || run !== this.shownRun() || !run.working) return;
     this.shownPhase = undefined;
@@ -455,7 +456,7 @@ class Edit {
     this.stage.scrollIntoView({ block: "nearest" });
   }
 
-  // The form may show other values now.
+  // again repeats a run with another seed. It uses the run's own values, because the form may have changed since.
   async again(run) {
     const fields = run.fields.filter(([name]) => name !== "seed");
     const original = fields.find(([name, value]) => name === "data" && typeof value === "object" && !(value instanceof File));
@@ -477,7 +478,7 @@ class Edit {
     await run.original();
     if (run.source?.value) this.sources[mode.id] = [run.source];
     this.models[mode.id] = run.model;
-    this.mode = this.mode === mode ? undefined : this.mode; // shows the models again
+    this.mode = this.mode === mode ? undefined : this.mode; // makes enter show the mode's models again
     this.forms[mode.id] = { prompt: fields.get("prompt") || "", seed: String(run.seed ?? ""), options: [...fields].filter(([, value]) => typeof value === "string") };
     this.enter(mode);
     settle("edit", this.place());

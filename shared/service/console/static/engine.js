@@ -1,5 +1,5 @@
-// The engine's abilities: the fields it follows, its understanding of a prompt, and its looks.
-// Older services do not report them.
+// Asks the service what the engine can do: which fields have an effect, how it understands a prompt, and which looks
+// it knows. Older services cannot answer.
 
 import { media } from "./service.js";
 
@@ -21,10 +21,10 @@ export async function factsOf(model) {
   return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [], unsupported: found?.unsupported };
 }
 
-let silent; // whether the service lacks this call
+let silent; // whether the service does not have this call
 
-// understand resolves to {engine, understood, ignored, notice, planned}, or undefined. The input's
-// shape may be undefined.
+// understand resolves to {engine, understood, ignored, notice, planned}, or to undefined if the service does not have
+// the call. shape is the input's, and may be undefined.
 export async function understand(model, prompt, reference, shape, resolution, signal) {
   if (silent) return undefined;
   try {
@@ -35,7 +35,7 @@ export async function understand(model, prompt, reference, shape, resolution, si
   }
 }
 
-// The page's policy does not load data URLs.
+// pictureURL converts a data URL to a blob URL, because the page's security policy forbids data URLs.
 export function pictureURL(data) {
   const [head, body] = data.split(",");
   return URL.createObjectURL(new Blob([Uint8Array.from(atob(body), letter => letter.charCodeAt(0))], { type: head.slice(5).split(";")[0] }));

@@ -1,4 +1,4 @@
-// The Files page: the account's stored files.
+// The Files page: the files that the account has stored.
 
 import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
@@ -71,7 +71,7 @@ class Files {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // the list was read again in the meantime
+    if (this.cursor !== cursor) return this.next(); // the list was read again while this page was loading
     const cards = page.files.map(file => this.card(file));
     this.grid.append(...cards);
     cards[0]?.querySelector("button").focus();
@@ -97,7 +97,7 @@ class Files {
     this.selection.show();
   }
 
-  // The files were deleted.
+  // gone updates the page after files were deleted.
   gone(ids) {
     ids.forEach(id => forgetURL({ id }));
     this.none.hidden = this.grid.children.length > 0;
@@ -129,7 +129,7 @@ class Files {
     return card;
   }
 
-  // A preview is shown once the file is near the screen.
+  // preview loads a file's preview when the file is scrolled into view.
   preview(file, kind, picture) {
     if (kind !== "image" && kind !== "video") return;
     const watcher = new IntersectionObserver(async ([seen]) => {
@@ -139,7 +139,7 @@ class Files {
       const sign = picture.firstChild, play = kind === "video" && signButton("play", `Play ${file.filename}`, () => this.play(file, picture), { class: "sign play" });
       if (url) {
         const shown = little || kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
-        shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged or in a format that the browser does not support
+        shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // a damaged file or an unsupported format
         sign.replaceWith(shown);
       }
       if (play) picture.append(play);
@@ -157,7 +157,8 @@ class Files {
     return undefined;
   }
 
-  // The entire file passes through memory, because the key travels in a header, which a link cannot set.
+  // download loads the entire file into memory, because the request needs the key in a header, which a plain link
+  // cannot send.
   async download(file) {
     toast(`Downloading ${file.filename} …`);
     try {
@@ -180,7 +181,7 @@ class Files {
     toast(`${file.filename} is deleted.`);
   }
 
-  // Files are stored one after the other.
+  // upload stores the files one after the other.
   async upload(files) {
     const waiting = files.map(file => {
       const controller = new AbortController();

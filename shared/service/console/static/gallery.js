@@ -1,4 +1,4 @@
-// The Gallery page: all of the account's edits.
+// The Gallery page: all edits of the account.
 
 import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";
@@ -13,9 +13,9 @@ import { Selection } from "./selection.js";
 import { settings } from "./service.js";
 
 const pageSize = 24, mostOfPage = 1000, mostCompared = 4, typingPause = 250;
-const margin = 600; // pixels below the screen within which the list loads more
-// A page of a search may be empty although others follow. firstPages limits the pages of the
-// first search; each further search doubles it, up to mostPages.
+const margin = 600; // more edits are loaded when the end of the list is this many pixels below the screen
+// A page of search results may be empty even though more pages follow. A search first reads up to firstPages pages.
+// Each time the user continues the search, twice as many are read, up to mostPages.
 const firstPages = 4, mostPages = 16;
 
 export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: section => new Gallery(section) };
@@ -23,7 +23,7 @@ export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: s
 class Gallery {
   constructor(section) {
     this.section = section;
-    this.jobs = []; // the shown ones
+    this.jobs = []; // the jobs that are shown
     this.search = make("input", { type: "search", id: "job-search", placeholder: "Search prompts and files", "aria-label": "Search", maxlength: 200, on: { input: () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.narrow(), typingPause);
@@ -66,7 +66,7 @@ class Gallery {
     this.walking?.abort();
   }
 
-  // refresh shows changes since the last visit.
+  // refresh shows what has changed since the last visit.
   async refresh() {
     const { run } = this;
     if (this.section.hidden) return;
@@ -76,7 +76,7 @@ class Gallery {
     else await this.read();
   }
 
-  // pace returns the interval in seconds for reading other programs' jobs; 0 means never.
+  // pace returns how often to read the list again because of other programs' jobs, in seconds. 0 means never.
   pace() {
     if (this.section.hidden || this.list.hidden || !this.asked) return 0;
     const narrowed = Object.values(this.asked).some(Boolean);
@@ -89,8 +89,8 @@ class Gallery {
     return this.read();
   }
 
-  // walk resolves to the search's next jobs, {jobs, cursor}, after the wanted number of jobs or
-  // pages; undefined if another walk has started.
+  // walk reads pages of the search until it has found enough jobs or has read enough pages. It resolves to {jobs,
+  // cursor}, or to undefined if another walk has started.
   async walk(asked, cursor, wanted, pages) {
     const controller = new AbortController(), { signal } = controller, jobs = [];
     this.walking?.abort();
@@ -117,7 +117,7 @@ class Gallery {
     }
   }
 
-  // If the list is shown, only its beginning is read again.
+  // read reads the list again. If the search has not changed, it reads only the beginning and keeps the rest.
   async read() {
     const asked = { q: this.search.value.trim(), status: this.state.value, model: this.model.value };
     const same = JSON.stringify(asked) === JSON.stringify(this.asked);
@@ -130,15 +130,16 @@ class Gallery {
     this.show([...found.jobs, ...rest]);
   }
 
-  // after returns the shown jobs that follow the ones just read, or none if others may lie between.
+  // after returns those of the shown jobs that follow the jobs just read. It returns none if there may be others in
+  // between.
   after(read, searched) {
     const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
     if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];
     return this.jobs.filter(job => !known.has(job.job_id) && new Date(job.created_at) <= last);
   }
 
-  // note records the end of a walk over this many pages. A walk that finds little is followed by
-  // another only on request, and each one searches further.
+  // note records how a walk over this many pages ended. If the walk has found little, the next one starts only when
+  // the user asks for it, and reads more pages.
   note(found, pages) {
     this.cursor = found.cursor;
     this.sparse = found.jobs.length < pageSize;
@@ -157,7 +158,7 @@ class Gallery {
     this.settle();
   }
 
-  // settle shows whether the search can continue.
+  // settle updates the messages below the list, and shows whether the search can be continued.
   settle() {
     const { length } = this.jobs, narrowed = Object.values(this.asked).some(Boolean), further = Boolean(this.cursor);
     this.more.hidden = !further;
@@ -165,7 +166,7 @@ class Gallery {
     this.searched.textContent = narrowed && further ? "Older edits have not been searched yet." : "";
     this.none.hidden = length > 0;
     const words = !narrowed ? "No edits yet" : further ? "No matches so far" : "No matches";
-    // If a button is replaced while it is being pressed, the click is lost.
+    // Replace the button only if the message changes: a click is lost if the button is replaced while it is pressed.
     if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
       make("p", {}, !narrowed ? "Your edits are listed here for a week and their results for a day." : further ? "None of the latest edits match." : "No edits from the last week match."),
       narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
@@ -186,12 +187,12 @@ class Gallery {
     this.reach();
   }
 
-  // reach adds pages until the end of the list is out of view.
+  // reach loads more pages until the end of the list is out of view.
   reach() {
     if (this.cursor && !this.sparse && !this.list.hidden && !this.section.hidden && this.more.getBoundingClientRect().top < innerHeight + margin) this.next(1);
   }
 
-  // The edits were deleted.
+  // gone updates the list after edits were deleted.
   gone(ids) {
     this.jobs = this.jobs.filter(job => !ids.includes(job.job_id));
     this.settle();
@@ -218,13 +219,13 @@ class Gallery {
     return card;
   }
 
-  // The picture is shown once it is near the screen.
+  // picture loads a job's picture when the job is scrolled into view.
   picture(job, place) {
     const watcher = new IntersectionObserver(async ([seen]) => {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
       const shown = await jobPicture(job);
-      if (!shown) return; // keep the icon
+      if (!shown) return; // the job has no picture, so keep the icon
       place.replaceChildren(shown);
       const before = job.inputs?.data && await jobPicture(job, "input");
       if (before) {
@@ -287,5 +288,5 @@ class Gallery {
   }
 }
 
-// The key changes whenever a job's card must change.
+// stateKey changes whenever a job's card must be drawn again.
 const stateKey = job => [stateOf(job), job.progress].join();

@@ -1,4 +1,4 @@
-// Hints while the user types a prompt: the parts that the engine follows or ignores.
+// While the user types a prompt, shows which parts the engine follows or ignores.
 
 import { icon, make } from "./dom.js";
 import { understand } from "./engine.js";
@@ -6,8 +6,8 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns {model, prompt, reference, shape, resolution}. heard is called with true if the engine follows nothing, and
-  // with the size, rate and length of the result if they are known.
+  // asked returns {model, prompt, reference, shape, resolution}. heard is called with whether the engine follows
+  // nothing, and with the size, rate and length of the result if they are known.
   constructor(asked, heard) {
     this.asked = asked;
     this.heard = heard;
@@ -38,7 +38,7 @@ export class Hints {
       ...(facts.ignored?.length || !facts.understood.length ? [this.explain(facts)] : []));
   }
 
-  // explain shows the limits of the engine, and how to use another one.
+  // explain returns a text about what the engine can do, and how to use another one.
   explain(facts) {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),

@@ -1,29 +1,30 @@
-// Jobs: submitting one, following it to its end, and fetching its result.
+// Submits jobs, follows them to their end, and fetches their results.
 
 import { chunks, events, key, media, Refusal, settings } from "./service.js";
 import { send, store } from "./upload.js";
 
-// for polling, where the event stream is not available
+// the pauses between polls, if event streams are not available, and after a failed one
 const pollEvery = 700, retryAfter = 1500;
 
-// quiet limits the silence of a stream or a result, in milliseconds. The service sends a sign of
-// life every 15 seconds.
+// quiet is how long a stream or a result may be silent, in milliseconds. The service sends a sign of life every 15
+// seconds.
 const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// stateOf returns a job's state as text. A cancelled job is not shown as failed, and a result that
-// equals its input not as done.
+// stateOf returns a job's state for display. A cancelled job does not count as failed, and a result that equals its
+// input does not count as done.
 export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.changed === false ? "unchanged" : job.status;
 
 export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", unchanged: "Unchanged", failed: "Failed", cancelled: "Cancelled" };
 
-// retryable reports whether the same edit might succeed if it is sent again.
+// retryable reports whether the same edit could succeed in another attempt.
 export const retryable = job => job.error?.code !== "invalid_input";
 
 export const modelOf = job => settings.models.find(model => model.id === job.model);
 
-// submit returns the new job's id. A file that is too large for a form is stored first and sent by its reference.
+// submit sends an edit and resolves to the new job's id. A file that is too large for a form is stored first, and the
+// edit refers to it.
 export async function submit(model, fields, watch) {
   const url = `${settings.base_url}/v1/jobs/${model.id}`, headers = { "x-api-key": key() };
   if (model.urlencoded) {
@@ -47,8 +48,8 @@ const pause = (time, signal) => new Promise((resolve, reject) => {
   }, { once: true });
 });
 
-// follow calls seen with each state of a job, and resolves to the last one. It survives a lost
-// connection, which it reports with lost(true) and lost(false).
+// follow calls seen with each new state of a job, and resolves to the last state. It continues after a lost
+// connection; lost(true) and lost(false) report when the connection is lost and restored.
 export async function follow(id, { seen, lost, signal }) {
   const read = () => record(id, signal);
   let streams = true, gone = false;
@@ -65,7 +66,7 @@ export async function follow(id, { seen, lost, signal }) {
             if (ended(job)) return job;
           }
         } catch (refusal) {
-          // Older servers do not have this route.
+          // Older servers do not have this route, so poll the job.
           if (refusal.status !== 404 && refusal.status !== 405) throw refusal;
           streams = false;
         }
@@ -76,7 +77,7 @@ export async function follow(id, { seen, lost, signal }) {
       if (ended(job)) return job;
       await pause(pollEvery, signal);
     } catch (failure) {
-      // An interrupted stream causes a TypeError or a NetworkError.
+      // An interrupted stream throws a TypeError or a NetworkError, which have no status.
       const answered = failure.status > 0 && failure.status < 500 && failure.status !== 429;
       if (signal?.aborted || answered) throw failure;
       if (!gone) lost(gone = true);
@@ -89,7 +90,7 @@ export async function record(id, signal) {
   return (await media("GET", `/v1/jobs/${encodeURIComponent(id)}`, { signal })).json();
 }
 
-// cancel returns the job's state, because the job may have ended before.
+// cancel cancels a job and resolves to its state, because the job may already have ended.
 export async function cancel(id) {
   try {
     return await (await media("DELETE", `/v1/jobs/${id}`)).json();
@@ -99,10 +100,11 @@ export async function cancel(id) {
   }
 }
 
-// The job must have ended.
+// purge deletes a job that has ended.
 export const purge = id => media("DELETE", `/v1/jobs/${id}?purge=true`);
 
-// share returns a link that needs no key, {url, expires_at}. It expires after some seconds or with the result.
+// share creates a link that works without a key, and resolves to {url, expires_at}. The link expires after the given
+// seconds, or with the result.
 export async function share(id, seconds) {
   return (await media("POST", `/v1/jobs/${id}/shares`, { body: seconds ? { expires_in: seconds } : {} })).json();
 }
@@ -114,7 +116,7 @@ export async function result(id, signal) {
   return new Blob(parts, { type: answer.headers.get("content-type") || "" });
 }
 
-// list returns a page, {jobs, next_cursor}, or undefined if the service keeps no list.
+// list resolves to one page of the account's jobs, {jobs, next_cursor}, or to undefined if the service keeps no list.
 export async function list(query, signal) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   try {

@@ -1,4 +1,4 @@
-// The Keys page: the permanent keys of the account, shown for admin keys.
+// The Keys page: the account's permanent keys. Only admin keys can open it.
 
 import { ask, dayOf, field, idOf, links, menu } from "./account.js";
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";
@@ -8,10 +8,10 @@ import { inference, key as own, media, settings } from "./service.js";
 export const open = section => new Keys(section);
 
 const day = 86400e3;
-const near = 14 * day; // how long before it expires a key is highlighted
+const near = 14 * day; // a key that expires within this time is highlighted
 const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 days"], [365, "In a year"], ["date", "On a date"]];
 
-// A key may be limited to these groups of calls.
+// The groups of calls to which a key can be restricted.
 const routes = [
   ["jobs", "Video jobs and their results"], ["images", "Image edits"], ["files", "Stored files"], ["realtime", "Realtime sessions"],
   ["inference", "Chats and other calls to language models"], ["usage", "Usage"], ["tokens", "Creating client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
@@ -39,7 +39,7 @@ class Keys {
     try {
       this.own ??= await idOf(own());
       const { keys } = await (await media("GET", "/v1/keys")).json();
-      if (this.reading !== reading) return; // a later response is newer
+      if (this.reading !== reading) return; // a later request has already been answered
       this.keys = keys;
       this.problem.hidden = true;
       this.show();
@@ -75,7 +75,7 @@ class Keys {
           !gone && left < near && make("span", { class: "badge near" }, "Expires soon")),
         make("p", { class: "note" }, make("code", {}, key.id), facts),
         limits.length > 0 && make("p", { class: "note" }, limits.join(" · "))),
-      // A key cannot revoke itself.
+      // A key cannot revoke itself, so it gets no button.
       !gone && !mine && signButton("bin", `Revoke ${name}`, () => this.revoke(key, name), { class: "sign bad" }));
   }
 
@@ -87,7 +87,7 @@ class Keys {
       if (refusal.status !== 404) return this.complain(refusal);
     }
     publish("keys");
-    this.reading = undefined; // an earlier request does not contain the change
+    this.reading = undefined; // a request that is still running does not include the change
     key.revoked_at = new Date().toISOString();
     this.problem.hidden = true;
     this.show();
@@ -95,7 +95,7 @@ class Keys {
     toast(`${name} is revoked.`);
   }
 
-  // ask opens a dialog that creates a key and shows its secret this one time.
+  // ask opens a dialog that creates a key. It shows the secret only this once.
   ask() {
     const label = make("input", { id: "key-label", required: true, maxlength: 128, autocomplete: "off", placeholder: "render farm" });
     const admin = make("input", { type: "checkbox", class: "switch", id: "key-admin" });
@@ -107,7 +107,7 @@ class Keys {
       until.required = !untilField.hidden;
     });
     const models = new Limits("Models", settings.models.map(model => [model.id, model.title || ""])), groups = new Limits("Calls", routes);
-    // The gateway's models are added when it responds.
+    // The gateway's models are added to the list when the gateway has responded.
     inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.map(model => [model.id, ""])), () => {});
     ask("Create a key", [
       field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may create and revoke keys and set their budgets")),
@@ -129,7 +129,7 @@ class Keys {
   }
 }
 
-// Selecting nothing means no restriction.
+// Limits is a list of things to which a key can be restricted. If none is selected, there is no restriction.
 class Limits {
   constructor(title, all) {
     this.title = title;

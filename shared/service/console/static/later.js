@@ -1,16 +1,16 @@
-// Pages that are loaded when they are first opened, because most visits need none of them.
+// Loads pages only when they are first opened, because most visits do not need them.
 
 import { button, make } from "./dom.js";
 
 let styled;
 
-// These pages share a style sheet.
+// style loads the style sheet that these pages share.
 const style = () => styled ??= new Promise((resolve, reject) => {
   document.head.append(make("link", { rel: "stylesheet", href: "account.css", on: { load: resolve, error: reject } }));
 });
 
-// later returns a page, as main.js describes it, of a module that load() imports. The module's
-// open(section) fills the page, and returns the same as the page's open.
+// later returns a page as main.js describes it. Its code is in the module that load() imports. The module's
+// open(section) does the same as the page's open.
 export const later = (page, load) => ({ ...page, open: section => new Later(section, load) });
 
 class Later {
@@ -23,7 +23,7 @@ class Later {
     this.section.append(waiting);
     const [module] = await Promise.all([load(), style()]).catch(() => []);
     if (!module) {
-      // Browsers do not request a module again after a failure.
+      // Browsers do not request a module again if it has failed to load, so offer to reload the whole page.
       waiting.replaceWith(make("div", { class: "notice", role: "alert" }, make("p", {}, "This page could not be loaded."), button("again", "Try again", () => location.reload())));
       return;
     }

@@ -1,12 +1,12 @@
-// The dialog to choose one of the account's stored files.
+// The dialog in which the user chooses one of the account's stored files.
 
 import { button, bytes, icon, make, since } from "./dom.js";
 import { media } from "./service.js";
 import { smallOf, urlOf } from "./stored.js";
 
-const pageSize = 100, firstPages = 5; // files per page, and pages searched at once
+const pageSize = 100, firstPages = 5; // how many files a page has, and how many pages are searched at first
 
-// chooseStored resolves to a stored file of a kind, "video" or "image", or undefined.
+// chooseStored resolves to the stored file that the user has chosen, or to undefined. kind is "video" or "image".
 export function chooseStored(kind) {
   return new Promise(resolve => {
     const grid = make("ul", { class: "library-grid", "aria-label": `Stored ${kind}s` });

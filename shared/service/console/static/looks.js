@@ -1,4 +1,4 @@
-// The page of all looks, each with a picture, to begin an edit with.
+// The Looks page: all looks, each with a picture. The user can begin an edit with one.
 
 import { icon, make, number } from "./dom.js";
 import { usePrompt } from "./edit.js";

@@ -1,4 +1,4 @@
-// The console: signing in, the pages, and moving between them.
+// Starts the console: signing in, its pages, and the navigation between them.
 
 import { age, button, draw, icon, make, say, signButton, toast } from "./dom.js";
 import { arrived, where } from "./router.js";
@@ -15,10 +15,10 @@ import { entered as tellEntered, join, left as tellLeft } from "./tabs.js";
 import { release } from "./upload.js";
 import { clear } from "./vault.js";
 
-// A page has an id, which its address starts with, a title, an icon, and open(view), which fills
-// it once. open may return an object with shown(place), called with each visited address of the
-// page, and left(). Pages marked admin require an admin key. Pages with within are reached from
-// the page with that id. look names its style if that differs from the id.
+// A page has an id (the first part of its address), a title, an icon, and open(view), which fills the page once. open
+// may return an object with shown(place), which is called whenever the user visits an address of the page, and with
+// left(). "admin" pages require an admin key. "within" is the id of the page from which the page is reached. "look"
+// is the name of its style, if that is not the id.
 const allPages = [
   editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage,
   later({ id: "usage", title: "Usage", sign: "usage" }, () => import("./usage.js")),
@@ -32,7 +32,7 @@ const app = document.getElementById("app");
 const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
-// A key that is limited to other calls is still accepted.
+// check accepts a key even if the key is restricted to other calls than the console's.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service, because keys start with ck_.");
@@ -43,7 +43,7 @@ async function check(candidate) {
   }
 }
 
-let askedFor; // the key's field, while the login form is open
+let askedFor; // the input for the key, while the login form is open
 
 function showSignIn(why = "") {
   const problem = make("p", { id: "key-problem", class: "notice", role: "alert", hidden: !why }, why);
@@ -98,9 +98,9 @@ async function signOut() {
 // forgetAll forgets the key and clears all displayed data.
 async function forgetAll() {
   go = undefined;
-  forget(); // immediately, because other tabs ask for the key
+  forget(); // now, because other tabs may ask for the key
   release();
-  app.replaceChildren(); // removed elements no longer store anything
+  app.replaceChildren(); // so that removed elements no longer store anything
   await clear();
   forget();
   history.replaceState(null, "", location.pathname);
@@ -109,7 +109,7 @@ async function forgetAll() {
 
 const confirmLeaving = () => window.confirm("An upload is in progress and would be lost. Sign out?");
 
-// askForKey offers to log in again if the service no longer accepts the key. The page below remains unchanged.
+// askForKey offers to sign in again, if the service no longer accepts the key. The current page stays as it is.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
   const again = button("keys", "Sign in again", () => {
@@ -121,23 +121,23 @@ function askForKey() {
 
 const tellOfKey = (words, ...buttons) => document.body.append(make("div", { class: "refused-key", role: "alert" }, make("p", {}, words), buttons));
 
-let offeredEarly; // a key from another tab, before this one is ready
+let offeredEarly; // a key that another tab offered before this tab was ready
 
-// The key of another tab is ignored while the user is logging in here.
+// takeOffered signs in with another tab's key, unless the user is entering a key here.
 async function takeOffered(offered) {
   if (!settings) offeredEarly = offered;
   if (!settings || key() || !askedFor?.isConnected || askedFor.value) return;
   try {
     await check(offered);
   } catch {
-    return; // this tab asks for one
+    return; // this tab needs a key
   }
   if (key() || askedFor.value) return;
   keep(offered);
   await showConsole();
 }
 
-// takeEntered continues with the key of a login in another tab, but does not interrupt an upload.
+// takeEntered signs in with the key that was entered in another tab. It does not interrupt an upload.
 function takeEntered(entered) {
   if (!key()) return takeOffered(entered);
   if (entered === key()) return undefined;
@@ -158,7 +158,7 @@ join({
 
 const schemes = ["", "light", "dark"], schemeName = "cutroom-scheme";
 
-// schemeButton cycles through the system's, the light and the dark color scheme.
+// schemeButton switches between the system's, the light and the dark color scheme.
 function schemeButton() {
   const root = document.documentElement;
   const words = () => `Scheme: ${root.dataset.theme || "as the system's"}`;
@@ -183,7 +183,7 @@ addEventListener("storage", ({ key: name, newValue }) => {
   else delete document.documentElement.dataset.theme;
 });
 
-let go; // shows the page of the address
+let go; // opens the page that the address names
 addEventListener("hashchange", () => go?.());
 addEventListener("popstate", () => go?.());
 
@@ -229,7 +229,7 @@ async function showConsole() {
     current = page;
     opened.get(page).life?.shown?.(page.id === place.page ? place : { page: page.id, parts: [], query: new URLSearchParams() });
   };
-  go = () => where().page !== "view" && arrived() && open(); // "view" is the link that skips to the content
+  go = () => where().page !== "view" && arrived() && open(); // #view is the target of the skip link
   open();
 }
 
@@ -247,7 +247,7 @@ async function begin() {
     await check(key());
     await showConsole();
   } catch (refusal) {
-    // If the service does not respond, the key is not the cause.
+    // For other errors, the key is not to blame.
     if (refusal.status !== 401 && refusal.status !== 403) return showTrouble(refusal.message);
     dropKey();
     showSignIn(refusal.message);

@@ -1,13 +1,14 @@
-// Markdown as elements. The library only parses the text, so that a model's HTML is never interpreted.
+// Renders Markdown as elements. The library only parses the text, so HTML that a model writes is never interpreted.
 
 import { Lexer } from "./marked.js";
 import { button, copy, make } from "./dom.js";
 
-// The schemes that a link may have.
+// The schemes that links may use.
 const safe = /^(https?|mailto):/i;
 
-// deepest limits the nesting of lists and quotes. endless matches a word, and nested a line of marks, too long to be
-// intended. Text over these limits is shown as plain text, because the library and the browser would take too long.
+// deepest limits the nesting of lists and quotes. endless matches words, and nested matches lines of list and quote
+// marks, that are too long to be intended. Text beyond these limits is shown as plain text, because the library and
+// the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
 export function render(text) {
@@ -15,7 +16,7 @@ export function render(text) {
   try {
     return blocks(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
   } catch {
-    return [text]; // it is nested too deeply for the library
+    return [text]; // too deeply nested for the library
   }
 }
 
@@ -33,7 +34,7 @@ function block(token, depth) {
     case "hr": return make("hr");
     case "space": case "def": return undefined;
     case "text": return make("span", {}, token.tokens ? inline(token.tokens) : plain(token));
-    default: return make("p", {}, token.raw); // other tokens, such as HTML, as plain text
+    default: return make("p", {}, token.raw); // everything else, such as HTML, as plain text
   }
 }
 
@@ -63,7 +64,7 @@ function one(token) {
     case "codespan": return make("code", {}, token.text);
     case "br": return make("br");
     case "link": return link(token.href, inline(token.tokens));
-    // Loading a picture would reveal the reader to its server.
+    // Show a link instead of the picture: loading it would reveal the reader to its server.
     case "image": return link(token.href, [token.text || token.href]);
     case "text": case "escape": return token.tokens ? inline(token.tokens) : plain(token);
     default: return token.raw;
@@ -72,7 +73,7 @@ function one(token) {
 
 const entities = { amp: "&", lt: "<", gt: ">", quot: "\"", nbsp: "\u00a0", "#39": "'" };
 
-// Models write entities for some letters.
+// plain decodes the entities that models write for some characters.
 const plain = token => token.text.replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name) => entities[name]);
 
 function link(address, words) {

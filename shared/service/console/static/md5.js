@@ -1,10 +1,10 @@
-// MD5 of a file (RFC 1321), computed piece by piece: the service verifies a signed
-// upload with it, and browsers' own digests do not include it.
+// Computes a file's MD5 piece by piece (RFC 1321). The service uses it to verify an upload to a signed URL, and
+// browsers have no function for it.
 
 const shifts = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
 const sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32));
 
-// mix adds whole blocks of 64 bytes.
+// mix updates the state with complete blocks of 64 bytes.
 function mix(state, view, blocks) {
   let [a0, b0, c0, d0] = state;
   for (let at = 0; at < blocks * 64; at += 64) {
@@ -26,7 +26,7 @@ function mix(state, view, blocks) {
 
 const piece = 4 << 20;
 
-// digest returns the MD5 of a Blob in hex, and calls progress(share) with 0 to 1.
+// digest resolves to the MD5 of a Blob in hex. progress(share) is called with 0 to 1.
 export async function digest(blob, signal, progress = () => {}) {
   let state = [0x67452301, 0xefcdab89 | 0, 0x98badcfe | 0, 0x10325476];
   let at = 0;

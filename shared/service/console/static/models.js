@@ -1,9 +1,9 @@
-// Texts about models: the purpose of each kind, and examples of prompts.
+// Texts about models: what each kind is for, and sample prompts.
 
 import { make } from "./dom.js";
 
-// kinds is in the order of the menus. ask is the placeholder of the prompt, run the button's
-// label, doing the label of a run's progress.
+// kinds is in the order of the menus. ask is the placeholder of the prompt, run the label of the button, and doing
+// the label while a run is in progress.
 export const kinds = {
   "edit": { title: "Edit", ask: "Describe the edit: “a watercolor painting”", run: "Run edit", doing: "Editing", one: "edit", examples: ["a watercolor painting", "cyberpunk neon city", "film noir", "golden hour", "snowy winter", "pencil sketch"] },
   "restyle": { title: "Restyle", ask: "Describe the look: “film noir”", run: "Run edit", doing: "Restyling", one: "edit", examples: ["film noir", "anime", "comic book", "oil painting", "pencil sketch", "old photograph"] },
@@ -21,7 +21,7 @@ export const titleOf = model => model.title || model.id;
 
 export const examplesOf = model => model.examples?.length ? model.examples : kindOf(model).examples;
 
-// The options are grouped by kind.
+// options returns the options of a menu, grouped by kind.
 export function options(models) {
   const groups = Map.groupBy ? Map.groupBy(models, model => model.kind) : group(models);
   return [...groups].map(([, group]) => make("optgroup", { label: kindOf(group[0]).title },

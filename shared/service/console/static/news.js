@@ -1,13 +1,13 @@
-// A browser's tabs tell each other which list has changed, such as "jobs", without its contents.
+// Tells the browser's other tabs that a list has changed, such as "jobs". The contents are not sent.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom") : undefined;
 const all = []; // {what, listener, pace, at}
-const tick = 2000; // milliseconds between checks of the timed listeners
+const tick = 2000; // how often to check whether a listener's pace has elapsed, in milliseconds
 
 export const publish = what => channel?.postMessage(what);
 
-// subscribe calls a function when another tab has changed something, and when this tab becomes visible again, because
-// programs also make changes. While the tab is visible, it is also called every pace() seconds, unless that is 0.
+// subscribe calls a function when another tab has changed something. It also does so when this tab becomes visible
+// again, and while it is visible every pace() seconds unless that is 0, because other programs make changes too.
 export function subscribe(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }

@@ -1,16 +1,16 @@
-// Notifies users that an edit has ended: always in the tab's title, and with a system notification if requested.
+// Tells users that an edit has ended: in the tab's title, and if they want, by a system notification.
 
 import { toast } from "./dom.js";
 
 const wantedName = "cutroom-notify";
 const known = typeof Notification === "function";
-let before; // the tab's title before it announced an end
+let before; // the tab's title before the first announcement
 
 export const canNotify = known;
 
 export const notifies = () => known && Notification.permission === "granted" && localStorage.getItem(wantedName) === "yes";
 
-// The browser asks the first time.
+// choose turns notifications on or off. The first time, the browser asks the user.
 export async function choose(on) {
   if (on && Notification.permission !== "granted" && await Notification.requestPermission() !== "granted") {
     toast("The browser does not allow notifications from this page. Check its settings for this site.");
@@ -20,7 +20,7 @@ export async function choose(on) {
   toast(on ? "You will be notified when an edit ends while this page is hidden." : "Notifications are off.");
 }
 
-// announce announces the end of a run if the tab is hidden.
+// announce tells the user that a run has ended, if the tab is hidden.
 export function announce(run) {
   if (!document.hidden) return;
   const words = run.phase === "done" ? run.words() : "Failed";

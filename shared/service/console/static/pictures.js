@@ -1,4 +1,4 @@
-// Small pictures of runs and jobs.
+// Shows small pictures of runs and jobs.
 
 import { soundOnly } from "./compare.js";
 import { icon, make } from "./dom.js";
@@ -10,14 +10,14 @@ const pictures = new Map(); // promises of object URLs, by path
 function fetched(path) {
   if (!pictures.has(path)) {
     pictures.set(path, media("GET", path).then(async answer => URL.createObjectURL(await answer.blob())).catch(failure => {
-      if (failure.status !== 404) pictures.delete(path); // it may exist the next time
+      if (failure.status !== 404) pictures.delete(path); // the picture may exist the next time
       return undefined;
     }));
   }
   return pictures.get(path);
 }
 
-// still shows the first picture of a local file.
+// still shows a local picture, or the first frame of a local video.
 function still(run, url) {
   const shown = run.kind === "image" ? make("img", { src: url, alt: "" })
     : make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
@@ -45,7 +45,7 @@ export async function pictureOf(run) {
 
 export const posterOf = run => run.kind === "video" && run.id ? fetched(`/v1/jobs/${run.id}/thumbnail?size=poster`) : Promise.resolve();
 
-// The picture shows the completed job's result, or its input.
+// jobPicture resolves to a picture of a completed job's result or input.
 export async function jobPicture(job, of = "result") {
   if (job.status !== "completed") return undefined;
   const url = await fetched(`/v1/jobs/${job.job_id}/thumbnail${of === "input" ? "?of=input" : ""}`);

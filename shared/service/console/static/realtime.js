@@ -1,5 +1,5 @@
-// The Realtime page: the service's own page, in a frame if it has the console's origin, because
-// it then finds the key of this tab.
+// The Realtime page shows the service's own page for realtime sessions. It is in a frame if it has the same origin as
+// the console, because then it can use this tab's key.
 
 import { icon, make } from "./dom.js";
 import { settings } from "./service.js";
@@ -17,7 +17,7 @@ class Realtime {
     if (!this.framed) this.place.append(make("div", { class: "blankslate" }, icon("realtime"), make("h2", {}, "Live pictures"), make("p", {}, "Edit your camera's live picture."), words));
   }
 
-  // A session lasts only while the page is shown.
+  // The frame exists only while the page is shown, so a session ends when the user leaves.
   shown() {
     if (this.framed) this.place.replaceChildren(make("iframe", { src: settings.realtime_url, title: "Realtime session", allow: "camera" }));
   }

@@ -1,4 +1,4 @@
-// The view of a run: its progress, its error, or its result next to its input.
+// Shows a run: its progress, its error, or its result next to its input.
 
 import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
@@ -16,7 +16,7 @@ export function duration(seconds) {
 
 const took = job => duration((new Date(job.completed_at) - new Date(job.created_at)) / 1000);
 
-// The name consists of the source and the prompt.
+// fileName returns a name for the result, made of the source's name and the prompt.
 export function fileName(run) {
   const ending = run.blob?.type.startsWith("image/") ?? run.kind === "image" ? "png" : "mp4";
   const source = run.fields.find(([name]) => name === "data")?.[1]?.name?.replace(/\.[^.]*$/, "");
@@ -24,11 +24,12 @@ export function fileName(run) {
   return `${name || run.id}.${ending}`;
 }
 
-// previewEvery is the interval between requests for previews, in milliseconds, and missed the
-// interval after a missing one: some engines make no previews.
+// previewEvery is the pause between requests for previews, in milliseconds. missed is the pause after a request that
+// found none, because some engines make no previews.
 const previewEvery = 2000, missed = 6000;
 
-// The picture is the preview, if the engine makes one, and then the poster while the result is fetched.
+// previewOf returns a picture that shows previews, if the engine makes them, and the poster while the result is being
+// fetched.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
   let next = Date.now() + previewEvery;
@@ -57,7 +58,8 @@ function queueOf({ phase, job }) {
   return latest > 1.5 ? `${at} · starts within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
 }
 
-// showProgress returns the function that updates the progress. The picture of the source is optional.
+// showProgress shows a run's progress, and returns a function that updates it. url, a picture of the source, is
+// optional.
 export function showProgress(stage, run, url) {
   const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
   const stop = button("close", "Cancel", async () => {
@@ -100,7 +102,7 @@ export function showFailure(stage, run, ...buttons) {
       buttons)));
 }
 
-// The original is shown if this browser has it and the result differs.
+// Compare with the original if this browser has it and the result is not the same.
 export async function showResult(stage, run) {
   const before = run.unchanged ? undefined : await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage, () => inputOf(run));
@@ -110,10 +112,10 @@ export async function showResult(stage, run) {
   stage.replaceChildren(box, ...(bar ? [bar] : []));
 }
 
-// IPTC's terms for how a result was made.
+// IPTC's terms for how a picture was made.
 const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
 
-// A signer may have invented the type, which is then shown unchanged.
+// kindOf translates the term. Signers may have made up other terms, which are shown as they are.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
 function credentialsOf({ job_id: id, result }) {
@@ -124,7 +126,7 @@ function credentialsOf({ job_id: id, result }) {
   return make("p", { class: "note credentials" }, `Content Credentials: ${kindOf(signed.source_type)}, signed by ${signed.signed_by}. `, check, " ", how);
 }
 
-// path is the file's path on the service.
+// verify opens the dialog that verifies a file. path is the file's path on the service.
 export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("The verifier could not be loaded. Reload the page."));
 
 export function notes(run) {
@@ -140,8 +142,8 @@ export function notes(run) {
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
 }
 
-// doing holds the functions of the page: again(run), settings(run), edit(run), and gone(run)
-// after a deletion; stage is the element for the full screen.
+// actions returns the buttons for a run. doing holds the page's functions again(run), settings(run), edit(run), and
+// gone(run), which is called after a deletion; doing.stage is the element for full screen.
 export function actions(run, doing) {
   const name = fileName(run);
   return [
@@ -161,7 +163,7 @@ const code = (title, text) => make("figure", { class: "command" },
   make("figcaption", {}, title, button("copy", "Copy", () => copy(text, "The text was"), { "aria-label": `Copy: ${title}` })),
   make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, text)));
 
-// terminal returns the commands that repeat a run from a terminal or in a program, and the job's record.
+// terminal returns an element with commands and programs that repeat the run, and the job's record.
 export function terminal(run) {
   const record = run.job && make("details", {}, make("summary", {}, "The record as JSON"), code("The job's record", JSON.stringify(run.job, null, 2)));
   if (!run.model) return record;

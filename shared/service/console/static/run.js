@@ -1,4 +1,4 @@
-// Runs: edits that this tab has started or shows, each from an upload to a result.
+// Runs: the edits that this tab has started or shows, from the upload to the result.
 
 import { cancel, ended, follow, modelOf, record, result, retryable, stateOf, submit } from "./jobs.js";
 import { kindOf, modeOf } from "./models.js";
@@ -6,8 +6,8 @@ import { publish } from "./news.js";
 import { store } from "./upload.js";
 import { get, remember, sourceOf } from "./vault.js";
 
-// An edit is watched for leastWatched milliseconds before its end is estimated. sharedLife is the
-// lifetime of a file that several runs share, in seconds.
+// An edit must have been watched for leastWatched milliseconds before its end can be estimated. sharedLife is how
+// long the service keeps a file that several runs share, in seconds.
 const leastWatched = 1500, sharedLife = 3600;
 
 const working = new Set(["reading", "uploading", "waiting", "editing", "lost", "fetching"]);
@@ -19,7 +19,7 @@ export class Shared {
     this.controller = new AbortController();
   }
 
-  // reference returns the stored file's id once it is stored, and shows the run's progress until then.
+  // reference resolves to the stored file's id. While the file is being stored, it updates the run's progress.
   reference(run) {
     this.runs.add(run);
     run.controller.signal.addEventListener("abort", () => {
@@ -32,8 +32,8 @@ export class Shared {
   }
 }
 
-// Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching, done,
-// failed or cancelled. share is the progress within the phase.
+// Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching, done, failed or cancelled.
+// share is the progress within the phase (0 to 1).
 export class Run {
   constructor({ id, model, fields = [], source, job, shared }) {
     Object.assign(this, { id, model, fields, source, job, shared });
@@ -45,12 +45,12 @@ export class Run {
     this.began = Date.now();
   }
 
-  // This tab knows the job only from the service.
+  // ofJob returns a run for a job that this tab has not started.
   static ofJob(job) {
     return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
   }
 
-  // The job is not followed.
+  // learn updates the run from a job's record, without following the job.
   learn(job) {
     this.job = job;
     this.phase = { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job);
@@ -70,7 +70,7 @@ export class Run {
     this.listeners.forEach(listener => listener(this));
   }
 
-  // left returns the remaining seconds of the edit, undefined if unknown.
+  // left returns how many seconds the edit still takes, or undefined if that is unknown.
   left() {
     if (this.phase === "editing" && this.job?.seconds_left !== undefined) return this.job.seconds_left;
     if (this.phase !== "editing" || !this.watchedFrom) return undefined;
@@ -78,7 +78,7 @@ export class Run {
     return time < leastWatched || done <= 0 ? undefined : (1 - this.share) / done * time / 1000;
   }
 
-  // unchanged reports whether the result equals the input.
+  // unchanged reports whether the result is the same as the input.
   get unchanged() {
     return this.phase === "done" && this.job?.changed === false;
   }
@@ -110,7 +110,7 @@ export class Run {
       publish("jobs");
     } catch (failure) {
       if (failure.name === "AbortError") return this.show("cancelled", 0);
-      this.shared = undefined; // a retry uploads again
+      this.shared = undefined; // a retry must upload the file again
       return this.fail("The edit was not started.", failure.message, !(failure.status >= 400 && failure.status < 500 && failure.status !== 429 && failure.status !== 408));
     }
     await this.watch();
@@ -143,9 +143,9 @@ export class Run {
     this.fail("The edit failed.", this.job.error?.message || "No reason was given.", retryable(this.job));
   }
 
-  // The result is fetched once.
+  // fetch fetches the result. Later calls do nothing.
   async fetch() {
-    // Delay this, because listeners must see the phase in which the result is being fetched.
+    // Start later, so that listeners first see the phase "fetching".
     this.fetches ??= Promise.resolve().then(() => this.bring());
     this.show("fetching", 1);
     try {
@@ -159,13 +159,13 @@ export class Run {
   }
 
   async bring() {
-    // A record from a stream may be older than the service's current one.
+    // Read the record again, because an event stream may have sent an older one.
     this.job = await record(this.id).catch(() => this.job);
     this.blob = await result(this.id, this.controller.signal);
     this.url = URL.createObjectURL(this.blob);
   }
 
-  // resume continues a run known only by its id. It fetches the result only when the run is shown.
+  // resume continues a run of which only the id is known. The result is fetched only when the run is shown.
   async resume() {
     try {
       this.job = await record(this.id);
@@ -183,7 +183,7 @@ export class Run {
     this.show("failed", 0);
   }
 
-  // The page keeps its input.
+  // cancel stops the run. The form keeps its input.
   async cancel() {
     if (!this.id) return this.controller.abort();
     const job = await cancel(this.id);
@@ -192,14 +192,14 @@ export class Run {
     if (job.status === "failed") this.controller.abort();
   }
 
-  // again repeats the failed part: the entire edit, or only fetching the result.
+  // again repeats the part that failed: the whole edit, or only the fetching of the result.
   again() {
     if (this.job?.status !== "completed" && (!this.id || this.job?.status === "failed")) return this.start();
     this.show("waiting", 0);
     return this.watch();
   }
 
-  // original resolves to undefined if this browser does not have the input.
+  // original resolves to a URL of the input, or to undefined if this browser does not have the input.
   async original() {
     if (this.source?.url) return this.source.url;
     if (this.mode?.id === "words") return undefined;
@@ -209,14 +209,14 @@ export class Run {
     return this.source.url;
   }
 
-  // kept returns the data to restore after a reload.
+  // kept returns what must be stored in order to restore the run after a reload.
   kept() {
     const fields = this.fields.map(([name, value]) => [name, typeof value === "object" ? { name: value.name } : value]);
     return { id: this.id, model: this.model?.id, fields, source: this.source && { name: this.source.name, size: this.source.size, kept: this.source.kept } };
   }
 }
 
-// A job's record contains only some of the fields.
+// fieldsOf returns the fields that a job's record contains. These are not all.
 export function fieldsOf(job) {
   const fields = [];
   for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);

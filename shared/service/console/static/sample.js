@@ -1,4 +1,4 @@
-// A sample clip and a sample image.
+// Loads the sample clip and the sample image.
 
 const samples = { video: ["sample.mp4", "video/mp4"], image: ["sample.jpg", "image/jpeg"] };
 

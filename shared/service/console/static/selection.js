@@ -1,16 +1,17 @@
-// Selects several cards of a list, and deletes them after one confirmation.
+// Lets users select several cards of a list, and delete them after one confirmation.
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce limits concurrent deletions. A deletion rejected by the rate limit is retried after pause, in milliseconds.
+// atOnce limits how many items are deleted concurrently. If the rate limit rejects a deletion, it is tried again
+// after pause milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {
-  // grid holds the cards, with their ids in data-id. words are {one, many, warning} for the selection. drop(id)
-  // deletes one; gone(ids) is called with the deleted ones; changed is called with each selection.
+  // grid contains the cards, with their ids in data-id. words are {one, many, warning} for the confirmation. drop(id)
+  // deletes an item. gone(ids) is called with the deleted items, and changed(chosen) whenever the selection changes.
   constructor(grid, words, { drop, gone, changed = () => {} }, ...tools) {
     Object.assign(this, { grid, words, drop, gone, changed });
-    this.chosen = new Map(); // the data of each by id
+    this.chosen = new Map(); // the data of each selected card, by id
     this.count = make("strong", {});
     this.remove = button("bin", "Delete", () => this.ask(), { class: "bad", "aria-keyshortcuts": "Delete" });
     this.all = button("check", "Select all shown", () => this.chooseAll());
@@ -52,7 +53,7 @@ export class Selection {
     input.dispatchEvent(new Event("change"));
   }
 
-  // chooseTo gives all cards from the last chosen one to this one the same state.
+  // chooseTo selects or deselects all cards from the last one chosen to this one.
   chooseTo(id, is) {
     const boxes = this.boxes(), at = wanted => boxes.findIndex(box => box.closest("li").dataset.id === wanted);
     const [from, to] = [at(this.last), at(id)].sort((a, b) => a - b);
@@ -109,21 +110,21 @@ export class Selection {
     this.report(gone.length, failed);
   }
 
-  // deleteOne returns why an item could not be deleted, or undefined if it was deleted.
+  // deleteOne resolves to the reason why an item could not be deleted, or to undefined if it was deleted.
   async deleteOne(id) {
     for (let tried = 1; ; tried++) {
       try {
         await this.drop(id);
         return undefined;
       } catch (refusal) {
-        if (refusal.status === 404) return undefined; // another program has deleted it
+        if (refusal.status === 404) return undefined; // it is already deleted, perhaps by another program
         if (refusal.status !== 429 || tried === tries) return refusal.message;
         await new Promise(resolve => setTimeout(resolve, pause));
       }
     }
   }
 
-  // The focus moves to a remaining card.
+  // leave moves the focus to a card that remains.
   leave(ids) {
     const cards = [...this.grid.children], lost = new Set(ids);
     const first = cards.findIndex(card => lost.has(card.dataset.id));

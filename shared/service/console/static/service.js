@@ -1,16 +1,16 @@
 // Calls both APIs of the service with the key of this tab.
 
-// The page of realtime sessions stores its key under the same name. The names of all data kept
-// for the tab start with it.
+// The page for realtime sessions stores its key under the same name. All data that is stored for this tab has names
+// that begin with the prefix.
 const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
-// timeout limits the wait for the head of a response, in milliseconds; startTimeout limits it for
-// the first call, which is retried.
+// timeout limits the wait for the head of a response, in milliseconds. startTimeout does so for the first call, which
+// is retried.
 const timeout = 60_000, startTimeout = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 
-// Another key's data in the tab is deleted.
+// keep stores the key. If the tab has data of another key, that data is deleted.
 export function keep(value) {
   const last = sessionStorage.getItem("cutroom-last-key");
   if (last !== null && last !== print(value)) forget();
@@ -18,20 +18,20 @@ export function keep(value) {
   sessionStorage.setItem(keyName, value);
 }
 
-// print distinguishes keys but reveals little about them.
+// print returns a short hash, which distinguishes keys but reveals little about them.
 const print = text => Array.from(text).reduce((sum, letter) => (Math.imul(sum, 31) + letter.codePointAt(0)) | 0, 7).toString(36);
 
 export function forget() {
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(ownPrefix)) sessionStorage.removeItem(name);
 }
 
-// After a login with the same key all other data is still there.
+// dropKey removes only the key. After a login with the same key, all other data is still there.
 export const dropKey = () => sessionStorage.removeItem(keyName);
 
-// settings holds the content of config.json, with absolute URLs.
+// settings is the content of config.json, with absolute URLs.
 export let settings;
 
-// The page needs the settings, so this retries.
+// configure loads the settings. It tries several times, because the page cannot work without them.
 export async function configure() {
   for (let tried = 1; ; tried++) {
     try {
@@ -49,8 +49,8 @@ export async function configure() {
   }
 }
 
-// headOf resolves once the head of the response arrives, within a time in milliseconds. The time
-// for the body is not limited.
+// headOf resolves when the head of the response has arrived, and fails if that takes longer than the given
+// milliseconds. The body may take any time.
 async function headOf(url, { signal, ...options }, within) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not respond. Try again in a moment.")), within);
@@ -64,8 +64,8 @@ async function headOf(url, { signal, ...options }, within) {
   }
 }
 
-// Refusal is an unexpected response. Its message is for people. Status 0 means no response. code
-// is the service's error code, if any.
+// Refusal is the error for an unexpected response. Its message is for the user. Status 0 means that there was no
+// response. code is the service's error code, if any.
 export class Refusal extends Error {
   constructor(status, message, code) {
     super(message);
@@ -76,7 +76,7 @@ export class Refusal extends Error {
 
 export const unreachable = "The service is unreachable. Check that it is running and that you are connected.";
 
-// A message about the file itself needs no name before it.
+// Names to put before messages about a field. The file needs no name.
 const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Reference image: ", seed: "Seed: ", label: "Label: ", max_tokens: "Max tokens: " };
 
 export function explain(status, body) {
@@ -98,7 +98,7 @@ export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
-// Browsers abort requests when the network changes, so reads are retried.
+// Browsers abort requests when the network changes, so try again if the request only reads.
 async function request(url, options, used) {
   let answer;
   for (let tried = 0; !answer; tried++) {
@@ -116,37 +116,37 @@ async function request(url, options, used) {
   throw new Refusal(answer.status, explain(answer.status, body), body?.error?.code);
 }
 
-// media calls the media service; path is like "/v1/files".
+// media calls the media service. A path is, for example, "/v1/files".
 export function media(method, path, { body, signal, key: used = key(), timeout } = {}) {
   return request(settings.base_url + path, { method, signal, timeout, ...encoded(body, { "x-api-key": used }) }, used);
 }
 
-// learnRole sets admin.
+// learnRole finds out whether the key is an admin key.
 export let admin = false;
 
 export async function learnRole() {
-  admin = await media("GET", "/v1/keys").then(() => true, () => false); // false also for a service without admin keys
+  admin = await media("GET", "/v1/keys").then(() => true, () => false); // false also if the service has no admin keys
 }
 
 export function inference(method, path, { body, signal, timeout } = {}) {
   return request(settings.inference_url + path, { method, signal, timeout, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
-// Forms and bytes are unchanged, anything else becomes JSON.
+// encoded returns the body and headers of a request. Forms and bytes are sent as they are, and anything else as JSON.
 function encoded(body, headers) {
   if (body === undefined || body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams) return { body, headers };
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
-// within settles like the promise, or rejects after time milliseconds.
+// within resolves or rejects as the promise does, but rejects after time milliseconds.
 function within(promise, time) {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("The connection has stalled.")), time); });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds, it ends with a
-// TypeError, as for any other lost connection: a connection may be lost without notice, for example during sleep.
+// chunks yields a response's body as it arrives. If nothing arrives for quiet milliseconds, it throws a TypeError, as
+// after any other lost connection. A connection may be lost without an error, for example while the computer sleeps.
 export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {
@@ -156,13 +156,13 @@ export async function* chunks(body, quiet) {
       yield value;
     }
   } finally {
-    // Cancelling closes a stream that was not read to its end.
+    // Close the connection if the stream was not read to its end.
     reader.cancel().catch(() => {});
   }
 }
 
-// events reads server-sent events (the HTML standard, "Server-sent events"): it yields {event,
-// data} until the stream ends. quiet is as for chunks.
+// events yields server-sent events as {event, data} until the stream ends (see "Server-sent events" in the HTML
+// standard). quiet is the same as for chunks.
 export async function* events(answer, quiet) {
   let rest = "", event = "", data = [];
   for await (const value of chunks(answer.body.pipeThrough(new TextDecoderStream()), quiet)) {

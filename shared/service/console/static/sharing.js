@@ -1,4 +1,4 @@
-// The dialogs for sharing and deleting a result.
+// The dialogs in which a result is shared or deleted.
 
 import { button, confirm, copy, make, signButton, toast } from "./dom.js";
 import { purge, share } from "./jobs.js";
@@ -36,7 +36,7 @@ export function shareResult(run) {
   dialog.showModal();
 }
 
-// gone is called after the deletion.
+// deleteResult asks the user, deletes the result, and then calls gone.
 export async function deleteResult(run, gone) {
   if (!await confirm("Delete this edit?", "Its result and record are deleted for everyone in the account, and links to it stop working. This cannot be undone.", "Delete")) return;
   try {

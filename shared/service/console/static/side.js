@@ -1,4 +1,4 @@
-// The page that shows two to four results side by side, playing in sync.
+// The page that shows two to four results side by side, and plays them in sync.
 
 import { icon, make } from "./dom.js";
 import { fitTo, together, view } from "./compare.js";
@@ -15,7 +15,7 @@ class Side {
   constructor(section) {
     this.grid = make("div", { class: "side-grid" });
     this.bar = make("div", { class: "side-bar" });
-    this.runs = new Map(); // by id, so that returning to the page fetches nothing again
+    this.runs = new Map(); // by id, so that nothing is fetched again when the user returns
     section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "All are shown at the same moment. The original comes first if this browser has it."),
       make("a", { class: "button", href: address("jobs") }, icon("gallery"), make("span", {}, "All edits"))), this.grid, this.bar);
   }
@@ -42,7 +42,7 @@ class Side {
     if (videos.length) this.bar.replaceChildren(together(videos));
   }
 
-  // arrange chooses columns and rows so that all results are visible.
+  // arrange sets the number of columns and rows so that all results are visible.
   arrange() {
     const count = this.grid.children.length, columns = count === 4 ? 2 : Math.min(3, count);
     this.grid.style.setProperty("--columns", columns);

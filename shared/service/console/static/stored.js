@@ -1,15 +1,15 @@
-// The bytes of stored files, for previews.
+// Fetches the bytes of stored files for previews.
 
 import { media } from "./service.js";
 import { store } from "./upload.js";
 
-// In bytes.
+// in bytes
 const largest = 50e6;
 
-const urls = new Map(); // promises of object URLs, by the file's id
+const urls = new Map(); // promises of object URLs, by file id
 
-// urlOf returns an object URL for a picture or a video, undefined if it is neither, is too large,
-// or cannot be fetched.
+// urlOf resolves to an object URL for a picture or a video, or to undefined if the file is neither, is too large, or
+// cannot be fetched.
 export function urlOf(file) {
   if (!/^(image|video)\//.test(file.mime_type) || file.size_bytes > largest) return Promise.resolve(undefined);
   if (!urls.has(file.id)) {
@@ -21,23 +21,23 @@ export function urlOf(file) {
   return urls.get(file.id);
 }
 
-const small = new Map(); // promises of object URLs of small pictures, by the file's id
+const small = new Map(); // promises of object URLs for small pictures, by file id
 
 export function smallOf(file) {
   if (!/^(image|video)\//.test(file.mime_type)) return Promise.resolve(undefined);
   if (!small.has(file.id)) {
     small.set(file.id, media("GET", `/v1/uploads/${file.id}/thumbnail`).then(async answer => URL.createObjectURL(await answer.blob())).catch(() => {
-      small.delete(file.id); // it may exist the next time
+      small.delete(file.id); // the picture may exist the next time
       return undefined;
     }));
   }
   return small.get(file.id);
 }
 
-const depicted = new WeakMap(); // promises of object URLs of small pictures, by the local file
+const depicted = new WeakMap(); // promises of object URLs for small pictures, by local file
 
-// depict resolves to the service's picture of a local file that the browser cannot show. The service
-// stores the file only for that long.
+// depict resolves to the service's picture of a local file that the browser cannot show. The service stores the file
+// only until it has made the picture.
 export function depict(file) {
   if (!(file instanceof File) || file.size > largest) return Promise.resolve(undefined);
   if (!depicted.has(file)) depicted.set(file, pictureBy(file).catch(() => undefined));

@@ -1,4 +1,4 @@
-// The row of runs: this tab's, and then the account's latest jobs.
+// The row of runs: the runs of this tab, followed by the account's latest jobs.
 
 import { button, icon, make, shortAgo, signButton } from "./dom.js";
 import { list } from "./jobs.js";
@@ -8,16 +8,16 @@ import { address } from "./router.js";
 import { Run } from "./run.js";
 import { pictureOf } from "./pictures.js";
 
-const latest = 12; // jobs of the account
+const latest = 12; // how many of the account's jobs are shown
 const most = 40;
 
 export class Strip {
-  // look is called with the chosen run; shown returns the displayed run; back leaves it.
+  // look(run) is called when a run is chosen. shown() returns the run that is displayed, and back() leaves it.
   constructor(look, shown, back) {
     this.look = look;
     this.shown = shown;
     this.runs = []; // newest first
-    this.tiles = new Map(); // by run
+    this.tiles = new Map(); // tiles by run
     this.items = make("ol", {});
     this.none = make("p", { class: "note" }, "Your edits appear here.");
     this.together = make("a", { class: "button", hidden: true }, icon("compare"), make("span", {}, "Side by side"));
@@ -45,7 +45,7 @@ export class Strip {
 
   find(id) { return this.runs.find(run => run.id === id); }
 
-  // own returns the runs that this tab has started.
+  // own returns the runs that this tab has started and that have jobs.
   own() { return this.runs.filter(run => run.ours && run.id); }
 
   add(run, ours = !run.job) {
@@ -66,14 +66,14 @@ export class Strip {
     this.runs.length = Math.min(this.runs.length, most);
   }
 
-  // If reading the latest jobs fails, this tab's runs stay.
+  // read reads the account's latest jobs. If that fails, the runs of this tab stay.
   async read() {
     let page;
     const before = [...this.runs];
     try {
       page = await list({ limit: latest });
     } catch {
-      // The list is optional. The rest of the page reports its own failures.
+      // This row is optional, so ignore failures. The rest of the page reports its own.
     }
     for (const job of page?.jobs || []) {
       const run = this.find(job.job_id);
@@ -86,7 +86,8 @@ export class Strip {
     this.show();
   }
 
-  // A run was deleted by another program if it is missing from the list of the latest jobs.
+  // gone reports whether a run must have been deleted by another program: it is missing from the latest jobs,
+  // although it is recent enough to be among them.
   gone(run, { jobs, next_cursor: more }) {
     if (!run.job || run.working || run === this.shown() || jobs.some(job => job.job_id === run.id)) return false;
     return !more || new Date(run.job.created_at) > new Date(jobs.at(-1)?.created_at ?? NaN);
@@ -106,7 +107,7 @@ export class Strip {
     for (const run of [...this.tiles.keys()]) if (!this.runs.includes(run)) this.tiles.delete(run);
     for (const run of this.runs) if (!this.tiles.has(run)) this.tiles.set(run, this.tile(run));
     const items = this.runs.map(run => this.tiles.get(run).item);
-    // Only changed items are touched, to keep the focus.
+    // Touch the list only if it has changed, so that the focus stays where it is.
     if (items.length !== this.items.children.length || items.some((item, i) => this.items.children[i] !== item)) {
       const focused = this.items.contains(document.activeElement) ? document.activeElement : undefined;
       this.items.replaceChildren(...items);
@@ -141,7 +142,7 @@ export class Strip {
     return { item: make("li", {}, press), fill };
   }
 
-  // The results were started together.
+  // offerTogether shows a link that compares the finished runs of this tab.
   offerTogether() {
     const done = this.runs.filter(run => run.ours && run.phase === "done" && run.id).slice(0, 4);
     this.together.hidden = done.length < 2;

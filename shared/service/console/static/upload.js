@@ -1,24 +1,25 @@
-// Uploads: with progress, and to a signed URL if the file is too large for a form.
+// Uploads files with progress, through a form or to a signed URL if the file is too large for a form.
 
 import { digest } from "./md5.js";
 import { explain, key, media, noteStatus, Refusal, settings } from "./service.js";
 
-let sending = 0; // uploads in progress
+let sending = 0; // the number of uploads in progress
 
 export const uploading = () => sending > 0;
 
-let released = false; // the upload is no longer needed
+let released = false; // whether the user may leave the page during an upload
 
-// release lets the user leave the page during an upload.
+// release lets the user leave the page even during an upload.
 export const release = () => { released = true; };
 
-// Leaving the page would lose an upload, so the browser asks first.
+// If the user leaves the page, an upload is lost, so the browser asks first.
 addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
-// quiet limits how long an upload may stall and its response may take, in milliseconds.
+// quiet is how long an upload may stall, and how long its response may take, in milliseconds.
 const quiet = 120_000;
 
-// send calls progress(share) with 0 to 1, and resolves to the JSON of the response. fetch cannot report progress.
+// send uploads a body and resolves to the JSON of the response. progress(share) is called with 0 to 1, which fetch
+// could not do.
 export function send(method, url, headers, body, { progress, signal }) {
   sending++;
   let timer;
@@ -57,8 +58,8 @@ export function send(method, url, headers, body, { progress, signal }) {
   });
 }
 
-// store uploads a file and returns its reference. lifetime, if any, is in seconds, or
-// "persistent". While the file is only read, reading(share) is called instead of progress.
+// store uploads a file and resolves to its reference. lifetime, if any, is a number of seconds or "persistent". While
+// the file is read for its checksum, reading(share) is called instead of progress.
 export async function store(file, { reading = () => {}, ...watch }, lifetime) {
   if (file.size <= settings.max_upload) {
     const form = new FormData();

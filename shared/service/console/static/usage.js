@@ -1,4 +1,4 @@
-// The Usage page: the account's usage and cost, by day and model, or by key for admins.
+// The Usage page: the account's usage and cost by day and model. Admins can also see it by key.
 
 import { cash, dayOf, dayWords, keysOf, links, nameOf, short } from "./account.js";
 import { drawChart } from "./chart.js";
@@ -19,7 +19,7 @@ const measures = [
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
 
-// The first column appears only if prices are set.
+// The first column is shown only if there are prices.
 const columns = [
   measures[0], measures[3],
   { title: "Completed", of: row => row.jobs_completed || 0 },
@@ -33,8 +33,8 @@ const columns = [
 
 const groups = [["model", "By model"], ["key", "By key"]];
 const spans = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["month", "This month"], ["dates", "Dates"]];
-const colors = 8; // in the style sheet; the last one is for all other series
-const narrowest = 5; // pixels per day; on narrower screens a bar is a week
+const colors = 8; // the style sheet has this many colors; the last is for all other series
+const narrowest = 5; // in pixels per day; on narrower screens, each bar is a week
 const day = 86400e3;
 
 class Usage {
@@ -104,7 +104,7 @@ class Usage {
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
     this.asked ||= query.has("measure");
-    this.state = undefined; // the address may contain another measure
+    this.state = undefined; // then the address may contain another measure
     this.by = admin && query.get("by") === "key" ? "key" : query.has("by") ? "model" : this.by;
     if (query.has("from")) {
       this.span = "dates";
@@ -124,7 +124,7 @@ class Usage {
     const today = dayOf(Date.now());
     if (this.span === "dates" && this.from.value && this.to.value) return [this.from.value, this.to.value];
     const first = this.span === "month" ? `${today.slice(0, 8)}01` : dayOf(Date.now() - ((+this.span || 30) - 1) * day);
-    [this.from.value, this.to.value] = [first, today]; // initial dates for a custom range
+    [this.from.value, this.to.value] = [first, today]; // the initial dates of a custom range
     return [first, today];
   }
 
@@ -137,7 +137,7 @@ class Usage {
       const text = await answer.text(), state = [from, to, by, text].join();
       if (this.reading !== reading) return;
       this.problem.hidden = true;
-      if (this.state === state) return; // unchanged
+      if (this.state === state) return; // nothing has changed
       this.state = state;
       const { data } = JSON.parse(text);
       this.keys = keys;
@@ -145,7 +145,7 @@ class Usage {
       this.currency = data.find(row => row.currency)?.currency;
       this.days = [];
       for (let at = Date.parse(from); at <= Date.parse(to); at += day) this.days.push(dayOf(at));
-      // Until the user chooses a measure, show the first with a value.
+      // If the user has not chosen a measure, show the first that has a value.
       if (!this.asked) this.measure = measures.find(one => data.some(row => one.of(row) > 0)) || this.measure;
       this.show();
     } catch (refusal) {
@@ -179,7 +179,7 @@ class Usage {
 
   name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were recorded" : of; }
 
-  // The largest series have separate colors.
+  // draw draws the chart. The largest series have their own colors.
   draw() {
     this.drawn = this.chart.clientWidth;
     if (!this.rows || !this.drawn) return;
@@ -204,7 +204,7 @@ class Usage {
     });
   }
 
-  // The figures of each day are below the sums.
+  // showTables shows the sums, and below them the figures of each day.
   showTables(shown) {
     if (!this.rows.length) return this.table.replaceChildren();
     const what = this.by === "key" ? "Key" : "Model", cells = (measures, rows) => measures.map(one => make("td", {}, this.words(one, total(rows, one.of))));
@@ -233,7 +233,7 @@ class Usage {
 
 const total = (rows, of) => rows.reduce((sum, row) => sum + of(row), 0);
 
-// The largest sum is first.
+// sumsOf returns the sums of the rows, largest first.
 function sumsOf(rows, measure) {
   const sums = new Map();
   for (const row of rows) sums.set(row.of, (sums.get(row.of) || 0) + measure(row));

@@ -1,10 +1,10 @@
-// This browser's copies of chosen files, so that a reload loses no file and a result can be
-// compared with its original. The service deletes inputs soon after a job has ended. If the
-// browser's storage is off, these functions do nothing.
+// Keeps copies of the user's files in this browser, so that a reload loses no file and a result can be compared with
+// its original: the service deletes inputs soon after a job has ended. If the browser's storage is disabled, these
+// functions do nothing.
 
-const largest = 200e6; // of one file, in bytes
-const most = 24; // files
-const oldest = 7 * 86400e3; // of a file, in milliseconds
+const largest = 200e6; // size of one file, in bytes
+const most = 24; // number of files
+const oldest = 7 * 86400e3; // age of a file, in milliseconds
 
 let opened;
 
@@ -18,7 +18,7 @@ function database() {
   return opened;
 }
 
-// within runs one request in a transaction. It resolves to undefined if the request fails.
+// within performs one request in a transaction. It resolves to undefined if the request fails.
 async function within(mode, ask) {
   try {
     const store = (await database()).transaction("files", mode).objectStore("files");
@@ -32,7 +32,7 @@ async function within(mode, ask) {
   }
 }
 
-// Old files are deleted.
+// put stores a file, and deletes old ones.
 export async function put(id, file) {
   if (file.size > largest) return;
   await within("readwrite", store => store.put({ id, file, at: Date.now() }));
@@ -47,7 +47,7 @@ export async function get(id) {
   return (await within("readonly", store => store.get(id)))?.file;
 }
 
-// A job may be made from a stored file.
+// remember notes which file a job was made from. The file may be a stored one.
 export async function remember(job, id) {
   await within("readwrite", store => store.put({ id: `job ${job}`, of: id, at: Date.now() }));
 }

@@ -1,11 +1,10 @@
-"""Writes the models of the ready workflows as tiny checkpoints with random weights.
+"""Writes the models of the ready-made workflows as tiny checkpoints with random weights.
 
-    python checkpoints.py COMFYUI MODELS
+python checkpoints.py COMFYUI MODELS
 
-COMFYUI is the folder of ComfyUI, whose own classes say which weights a model has, and
-whose Python runs this; MODELS is the folder that it loads models from. The files have the
-names that the ready workflows name, so that these run as they are. They fit a ComfyUI that
-has loaded custom_nodes beside this file.
+COMFYUI is ComfyUI's folder. Its classes determine which weights a model has, and its Python must run this script.
+MODELS is the folder from which ComfyUI loads models. The files have the names that the workflows expect, so the
+workflows run unchanged. They work only in a ComfyUI that has loaded the neighboring custom_nodes.
 """
 
 import io
@@ -18,7 +17,7 @@ from safetensors.torch import save_file
 
 
 def random_weights(model):
-    """Returns weights, the same in each run, that keep activations near 1."""
+    """Returns weights that keep activations near 1. They are the same in every run."""
     generator = torch.Generator().manual_seed(1)
     weights = {}
     for name, weight in model.state_dict().items():
@@ -32,7 +31,7 @@ def random_weights(model):
 
 
 def models():
-    """Yields each file's path in the folder of models, and its weights."""
+    """Yields each file's path in the folder of models, and the file's weights."""
     import comfy.ops
     import comfy.text_encoders
     from comfy.ldm.qwen_image.model import QwenImageTransformer2DModel
@@ -42,7 +41,7 @@ def models():
     from comfy.text_encoders.t5 import T5
 
     ops = {"operations": comfy.ops.disable_weight_init, "dtype": torch.float32, "device": None}
-    # Wan has 128 channels for each of its heads.
+    # Wan has 128 channels per attention head.
     wan = {"dim": 128, "ffn_dim": 128, "num_heads": 1, "num_layers": 1, **ops}
     yield "diffusion_models/wan2.1_t2v_1.3B_fp16", random_weights(WanModel(**wan))
     yield "diffusion_models/wan2.1_vace_1.3B_fp16", random_weights(VaceWanModel(vace_layers=1, vace_in_dim=96, **wan))
@@ -57,13 +56,13 @@ def models():
     with open(os.path.join(comfy.text_encoders.__path__[0], "umt5_config_xxl.json")) as file:
         umt5 = random_weights(T5(json.load(file), **ops))
     umt5["spiece_model"] = torch.frombuffer(bytearray(vocabulary()), dtype=torch.uint8)
-    # By its last layer ComfyUI knows this text encoder. The layer is not loaded.
+    # ComfyUI recognizes this text encoder by its last layer. The layer is not loaded.
     umt5["encoder.block.23.layer.1.DenseReluDense.wi_1.weight"] = torch.zeros(1, 4096)
     yield "text_encoders/umt5_xxl_fp8_e4m3fn_scaled", umt5
 
 
 def vocabulary():
-    """Returns a vocabulary of single characters."""
+    """Returns a vocabulary in which each token is a character."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -76,7 +75,7 @@ def vocabulary():
 def main():
     comfyui, folder = sys.argv[1:]
     here = os.path.dirname(os.path.abspath(__file__))
-    # ComfyUI reads the command line when it is imported, unless a program says otherwise.
+    # By default, ComfyUI reads the command line when it is imported. Give it these arguments instead.
     sys.argv = [sys.argv[0], "--cpu"]
     sys.path[:0] = [comfyui, os.path.join(here, "custom_nodes")]
     import comfy.options

@@ -1,8 +1,7 @@
-"""Compares messages with LiveKit's definition.
+"""Compares our messages with LiveKit's definitions.
 
-Each line of the standard input is a message: its name, its encoding in base64, and its
-content as JSON. For each, prints what the definition encodes of that content, in base64,
-or how the content of the encoding differs.
+Each line of the standard input describes a message: its name, its encoding (base64), and its content (JSON). For
+each, prints how LiveKit's definition encodes the content (base64), or how the decoded content differs.
 """
 
 import base64

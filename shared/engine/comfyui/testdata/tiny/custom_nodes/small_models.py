@@ -1,7 +1,7 @@
-"""Makes models small whose sizes ComfyUI fixes: it tells those of others from their weights.
+"""Shrinks models whose sizes are fixed in ComfyUI's code. (It derives the sizes of other models from their weights.)
 
-It has no nodes. ComfyUI imports it as it does packs of nodes, and checkpoints.py imports
-it to write weights that fit.
+This package has no nodes. ComfyUI imports it like other packages of custom nodes, and checkpoints.py imports it to
+write weights of the right size.
 """
 
 import comfy.ldm.qwen_image.model
@@ -12,12 +12,12 @@ import comfy.text_encoders.t5
 
 NODE_CLASS_MAPPINGS = {}
 
-# How many tokens the text encoders tell apart.
+# The number of tokens that the text encoders distinguish.
 VOCABULARY = 512
 
 
 def always(cls, **sizes):
-    """Makes a class take these sizes instead of those that it is given."""
+    """Makes a class use these sizes, whatever its caller passes."""
     whole = cls.__init__
 
     def small(self, *args, **kwargs):
@@ -27,12 +27,12 @@ def always(cls, **sizes):
 
 
 always(comfy.ldm.wan.vae.WanVAE, dim=8)
-# The nodes of Qwen-Image encode a megapixel, whose attention takes minutes on a processor.
+# Skip the VAE's attention: Qwen-Image's nodes encode a megapixel, for which attention takes minutes on a CPU.
 comfy.ldm.wan.vae.AttentionBlock.forward = lambda self, x: x
 always(comfy.ldm.qwen_image.model.QwenImageTransformer2DModel, num_attention_heads=1)
 always(comfy.text_encoders.qwen_vl.Qwen2VLVisionTransformer, hidden_size=64, intermediate_size=64, num_heads=2,
        num_layers=1)
-# By its four heads for keys ComfyUI knows the text encoder of Qwen-Image.
+# Keep four key heads, because ComfyUI recognizes Qwen-Image's text encoder by them.
 always(comfy.text_encoders.llama.Qwen25_7BVLI_Config, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
        num_key_value_heads=4, vocab_size=VOCABULARY)
 
@@ -50,7 +50,7 @@ whole_qwen = comfy.text_encoders.llama.Qwen25_7BVLI.__init__
 
 def small_qwen(self, *args, **kwargs):
     whole_qwen(self, *args, **kwargs)
-    # Its tokenizer, which is part of ComfyUI, has 150,000 tokens.
+    # ComfyUI's tokenizer for this model has 150,000 tokens, so map them to the small vocabulary.
     embed = self.model.embed_tokens.forward
     self.model.embed_tokens.forward = lambda tokens, **kwargs: embed(tokens % VOCABULARY, **kwargs)
 
