@@ -1,8 +1,8 @@
 #!/bin/sh
 # bring-c2pa.sh: installs libc2pa_c into bin for `cutroom dev`, if it is missing. If the environment's settings say
 # that results are signed, the server cannot start without the library, so this script waits for it. Otherwise the
-# library is installed in the background, and the server verifies Content Credentials as soon as it is there. Machines
-# without Python or a network simply run without it.
+# library is installed in the background, and the server verifies Content Credentials as soon as it is installed.
+# Machines without Python or a network simply run without it.
 set -eu
 cd "$(dirname "$0")/.."
 if scripts/wants-c2pa.sh; then

@@ -23,7 +23,7 @@ build() {
 # program ARGUMENTS…: builds an image from the file Dockerfile.
 program() {
 	if [ -n "${ARCHITECTURE:-}" ]; then
-		# Docker's older builder does not set TARGETARCH on its own.
+		# Docker's older builder does not set TARGETARCH.
 		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
 	fi
 	build "$@" --build-arg PROGRAMS="$programs" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs llama.cpp's server in .tools/llm if it is missing. If PyPI has no xllamacpp wheel for this system (such as
-# musl), pip compiles it: see the package's page for what that needs.
+# musl), pip compiles it: the package's page lists the requirements.
 set -eu
 cd "$(dirname "$0")"
 

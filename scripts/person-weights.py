@@ -5,7 +5,7 @@ Usage: pip download --no-deps mediapipe==0.10.14 && pip install numpy tflite==2.
        scripts/person-weights.py mediapipe-0.10.14-*.whl
 
 The weights are from the two networks of MediaPipe's selfie segmentation (Apache-2.0). A file contains the network's
-convolutions in the order in which they are computed. Each begins with four little-endian uint16: the kernel's side, the
+convolutions in the order of computation. Each begins with four little-endian uint16: the kernel's side, the
 number of inputs (1 if depthwise), the number of outputs, and the stride. Then follow the weights, as
 [output][row][column][input] or, if depthwise, [row][column][output], and the biases. Both are float16.
 """

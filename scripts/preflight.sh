@@ -222,7 +222,7 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# uncovered NEED: prints the command that satisfies a requirement for which there is no package.
+# uncovered NEED: prints the command that satisfies a requirement that has no package.
 uncovered() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;
@@ -266,7 +266,8 @@ add() {
 }
 
 # look checks all requirements. It collects the names of those not met, the packages and commands that would meet
-# them, and those that nothing here can meet. alone=yes means that everything may be installed without asking.
+# them, and the requirements that nothing here can meet. alone=yes means that everything may be installed without
+# asking.
 look() {
 	missing='' wanted='' commands='' rest='' alone=yes
 	for need in $needs; do

@@ -31,7 +31,7 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all processes. Each stops on its own, and this script waits for them.
+# Ctrl-C reaches all processes. Each of them stops, and this script waits until they have.
 trap : INT
 trap 'exit 143' TERM
 

@@ -30,7 +30,7 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all processes. Each stops on its own, and this script waits for them.
+# Ctrl-C reaches all processes. Each of them stops, and this script waits until they have.
 trap : INT
 trap 'exit 143' TERM
 
@@ -74,5 +74,5 @@ ROW
 ROW
 } >"$folder/row"
 sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
-scripts/bring-c2pa.sh || true # without the library, the server says what is missing
+scripts/bring-c2pa.sh || true # the server reports a missing library
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev

@@ -70,8 +70,8 @@ report_failures() {
 }
 
 # tested HOW FLAGS… PACKAGES…: runs tests. HOW is "released test" or "raced". If TRY_AGAIN is set and failed-tests.awk
-# allows it, each failed test runs once more on its own. Tests that then pass are listed in test-output/unsteady.
-# tested runs in a subshell, so that its variables do not affect callers.
+# allows it, each failed test runs once more without the others. Tests that then pass are listed in
+# test-output/unsteady. tested runs in a subshell, so that its variables do not affect callers.
 # shellcheck disable=SC2086 # a command with arguments
 tested() (
 	how=$1

@@ -56,7 +56,7 @@ sources() {
 # bootstrapped creates the root file system with debootstrap, and keeps a copy.
 bootstrapped() {
 	mkdir -p "${base%/*}" "$folder/base"
-	# If there is no mirror, debootstrap uses Debian's default.
+	# If no mirror is found, debootstrap uses Debian's default.
 	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
 	# shellcheck disable=SC2086 # empty means no argument
 	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \

@@ -159,7 +159,7 @@ repository() {
 }
 
 # Run five sequences of stages concurrently, which test at most seven packages at a time. The tests of the deployment
-# and of programs mostly wait, and meanwhile others compute, so two processors stay busy. With more packages at a
+# and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
 # time, each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!

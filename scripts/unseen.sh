@@ -21,7 +21,7 @@ done
 		xargs -0 sh -c 'cksum "$@"; for file; do [ ! -x "$file" ] || echo "$file runs"; done' sh 2>&1 ||
 		true # a file may have been deleted
 	git rev-parse --git-dir 2>&1 || echo "$$ $(date)"
-	cat .tools/*/made-of 2>&1 || true # there is none before the first tool is installed
+	cat .tools/*/made-of 2>&1 || true # missing before the first tool is installed
 	"${GO:-go}" version
 	uname -srm
 	env | LC_ALL=C sort | grep -E '^(AWS_|CUTROOM_|LANG|LC_|LD_|NODE_|PYTHON|TZ=|[^=]*_(PROXY|proxy)=)' || true

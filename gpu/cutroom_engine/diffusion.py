@@ -25,7 +25,7 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# Errors outside PyTorch's memory allocator have no exception class of their own. These texts show that loading a
+# Errors outside PyTorch's memory allocator have no exception class. These texts show that loading a
 # kernel or starting cuBLAS ran out of memory.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 

@@ -81,7 +81,7 @@ class Loader:
         return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder), sketches)
 
     def convert(self, row: PipelineRow, to: Path) -> None:
-        """Writes the row's pipeline to the folder in the form in which it runs: with the row's precision, its LoRAs
+        """Writes the row's pipeline to the folder as it runs: with the row's precision, its LoRAs
         merged, and its storage format. Shared text encoders are omitted."""
         given: dict[str, Any] = {} if row.text is None else dict.fromkeys(_parts_of(row, "text_encoder"))
         pipe = getattr(diffusers, row.class_name).from_pretrained(

@@ -81,9 +81,9 @@ GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
 
 
 class ControlRow(_Row):
-    """What the result follows: a picture derived from each frame of the clip, such as its lines, its luminance, its
-    depth or the person's pose. The depth is estimated by a model from transformers, in a folder or an S3 location
-    (s3://bucket/prefix)."""
+    """The picture that the result follows. It is derived from each frame of the clip, such as its lines, its
+    luminance, its depth or the person's pose. The depth is estimated by a model from transformers, in a folder or an
+    S3 location (s3://bucket/prefix)."""
 
     kind: Literal["line", "gray", "depth", "pose"]
     model: str | None = None
@@ -130,8 +130,8 @@ class ServerRow(_Row):
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
-    # The names of the server's form fields for the clip and for the reference image. Without the second, no reference
-    # image is sent.
+    # The names of the server's form fields for the clip and for the reference image. If the second is not set, no
+    # reference image is sent.
     clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
     reference: Literal["input_reference", "image_reference"] | None = None
 

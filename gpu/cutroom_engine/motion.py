@@ -15,7 +15,7 @@ from .frames import Frame
 _NOSE, _EYES, _EARS, _SHOULDERS = 0, (1, 2), (3, 4), (5, 6)
 _NECK = 17
 
-# Pairs of connected keypoints. Their order and colors are those of OpenPose, because pipelines are trained on them.
+# Pairs of connected keypoints. They have OpenPose's order and colors, because pipelines are trained on them.
 _LIMBS = (
     (_NECK, 6),
     (_NECK, 5),
@@ -123,7 +123,7 @@ def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
 
 
 def region(person: Person | None, width: int, height: int) -> NDArray[np.bool_]:
-    """Returns the area around the person that is to be repainted. Its edges lie on a grid of blocks, as in the
+    """Returns the area around the person to repaint. Its edges lie on a grid of blocks, as in the
     pipeline's training."""
     where = np.zeros((height, width), dtype=np.bool_)
     if person is None:

@@ -109,7 +109,7 @@ class EstimatedEdit(BaseModel):
 
 
 class EstimatesRequest(BaseModel):
-    """The edits whose run times are to be estimated."""
+    """The edits to estimate."""
 
     edits: list[EstimatedEdit] = Field(max_length=1000)
 

@@ -23,7 +23,7 @@ from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
-# The maximum number of seconds between two lines that report a run. Without these lines, a caller would hear nothing
+# The maximum number of seconds between two lines that report a run. Otherwise a caller would hear nothing
 # while the server loads a pipeline, runs the VAE or computes a step of a large model. The runner detects a run that
 # hangs; silence shows that the whole process hangs.
 _HEARTBEAT = 10.0

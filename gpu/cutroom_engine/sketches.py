@@ -47,7 +47,7 @@ class Sketcher:
 
     def begin(self, scheduler: Any, output: torch.Tensor, sample: torch.Tensor, shot: Shot) -> Draw:
         """Returns a function that draws the result as the model expects it after a step of the scheduler. output is
-        the model's output for sample. Of a clip, a middle frame is drawn. Data is copied from the device
+        the model's output for sample. For a clip, it draws a middle frame. Data is copied from the device
         asynchronously."""
         if sample.ndim == 5:
             middle = sample.shape[2] // 2
@@ -72,8 +72,8 @@ class Sketcher:
 
 
 def sketcher(row: PipelineRow, pipe: Any, device: str) -> Sketcher | None:
-    """Returns the sketcher for a pipeline's previews, or None if the pipeline has none. Call it before the pipeline
-    is placed on the device."""
+    """Returns the sketcher for a pipeline's previews, or None if the pipeline has no previews. Call it before the
+    pipeline is placed on the device."""
     try:
         pipe.vae.to(device)
         return Sketcher(pipe)

@@ -17,7 +17,7 @@ def texture() -> Frame:
 
 
 def panned(offsets: list[int]) -> list[Frame]:
-    """Returns what a camera that moves to the right sees."""
+    """Returns the pictures of a camera that moves to the right."""
     whole = texture()
     return [np.ascontiguousarray(whole[:, at : at + WIDTH]) for at in offsets]
 

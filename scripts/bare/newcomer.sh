@@ -1,6 +1,5 @@
 #!/bin/sh
-# newcomer.sh: does what a newcomer does: runs `make run` in a terminal, follows its instructions, and stops it with
-# Ctrl-C. See test-bare.sh.
+# newcomer.sh: runs `make run` in a terminal, follows its instructions, and stops it with Ctrl-C. See test-bare.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)

@@ -84,8 +84,8 @@ digest() {
 # has_glibc reports whether this system can start programs that are linked to glibc.
 has_glibc() { [ -e /lib64/ld-linux-x86-64.so.2 ] || [ -e /lib/ld-linux-aarch64.so.1 ]; }
 
-# needs PROGRAM MEANING APT PACMAN DNF APK BREW: if the program is missing, prints what it is needed for and the
-# command that installs it.
+# needs PROGRAM MEANING APT PACMAN DNF APK BREW: if the program is missing, prints its purpose and the command that
+# installs it.
 needs() {
 	command -v "$1" >/dev/null 2>&1 && return
 	how="install it with the system's packages"

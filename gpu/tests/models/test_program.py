@@ -163,7 +163,7 @@ def test_server_with_lost_device_requests_restart(start: Start, clip: Clip, ask:
     [
         ("CUTROOM_ENGINE_ADDR=here", "CUTROOM_ENGINE_ADDR"),
         ("CUTROOM_ENGINE_MODELS=/none.yaml", "/none.yaml: No such file"),
-        # No machine has so many GPUs. The server must not edit on the CPU instead.
+        # No machine has 100 GPUs. The server must not edit on the CPU instead.
         ("CUTROOM_ENGINE_DEVICE=cuda:99", "CUTROOM_ENGINE_DEVICE: cuda:99 cannot be used"),
     ],
 )

@@ -73,7 +73,7 @@ def test_window_starts_with_previous_frames(weights: Path, name: str, count: int
 
 class PlainVae(torch.nn.Module):
     """A VAE that keeps only the mean color of each block of 8 x 8 pixels, in every fourth frame. Its output resembles
-    its input, unlike that of a VAE with random weights."""
+    its input; a VAE with random weights has no such output."""
 
     def __init__(self, vae: Any) -> None:
         super().__init__()

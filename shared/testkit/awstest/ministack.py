@@ -55,7 +55,7 @@ def made(handler, **arguments):
 
 http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
 
-# Maps the SHA-256 of a layer's archive to the folder where it is unpacked.
+# Maps the SHA-256 of a layer's archive to the folder with its unpacked files.
 unpacked = {}
 unpacking = threading.Lock()
 

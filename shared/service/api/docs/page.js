@@ -65,7 +65,7 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists a schema's fields, including those of nested objects. around has the enclosing schemas, so that a
+// fields lists a schema's fields, including the fields of nested objects. around has the enclosing schemas, so that a
 // recursive schema is listed only once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
@@ -95,7 +95,7 @@ function suggested(schema) {
 
 const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
 
-// credentialOf returns the header that carries the key. There is none if the operation needs no key.
+// credentialOf returns the header that carries the key. It returns no header if the operation needs no key.
 function credentialOf(operation, key) {
   const [asked] = operation.security || [];
   if (!asked) return [];
@@ -384,5 +384,5 @@ fetch("openapi.json").then(answer => {
   show();
 }).catch(failure => {
   document.getElementById("top").replaceChildren(make("p", {}, "Cannot show the documentation: " + failure.message));
-  throw failure; // so that the browser's console shows where it failed
+  throw failure; // shows the failing line in the browser's console
 });

@@ -74,7 +74,7 @@ function drawOriginal(now) {
 function drawSource(now) {
   if (!camera) return drawPattern(original, now / 1000);
   if (camera.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return;
-  // Crop the middle to the canvas's aspect ratio, and mirror it, as users expect of their own picture.
+  // Crop the middle to the canvas's aspect ratio, and mirror it, as users expect.
   const scale = Math.max(width / camera.videoWidth, height / camera.videoHeight);
   const wide = camera.videoWidth * scale, high = camera.videoHeight * scale;
   original.setTransform(-1, 0, 0, 1, width, 0);

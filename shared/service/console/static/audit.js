@@ -87,7 +87,7 @@ class Audit {
     const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
     const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
     const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
-    // The summary says what has changed, or for a new or deleted budget, its limit.
+    // The summary lists the changes or, for a new or deleted budget, its limit.
     const limit = (after || before)?.limit;
     const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
     return make("li", { "data-id": entry.id },

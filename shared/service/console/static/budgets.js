@@ -45,7 +45,7 @@ class Budgets {
     this.problem.hidden = false;
   }
 
-  // show runs at every update, so it keeps the focus where it is.
+  // show runs at every update, so it must not move the focus.
   show() {
     const held = document.activeElement?.closest(".budgets-list li"), pressed = held && document.activeElement.dataset.act;
     this.list.replaceChildren(...this.budgets.map(budget => this.row(budget)));

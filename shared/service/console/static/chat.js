@@ -286,7 +286,7 @@ class Chat {
   }
 }
 
-// A model's text is rendered as Markdown. The user's own text stays as it was typed.
+// A model's text is rendered as Markdown. The user's own text is not.
 function write(place, role, text) {
   place.replaceChildren(...role === "assistant" ? render(text) : [text]);
 }

@@ -65,7 +65,7 @@ const outlines = {
   pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
-// icon returns an icon that screen readers ignore, so the text next to it or a label must say what it means.
+// icon returns an icon that screen readers ignore, so the text next to it or a label must give its meaning.
 export function icon(name) {
   return draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, draw("path", { d: outlines[name] }));
 }

@@ -147,7 +147,7 @@ class Edit {
     this.enter(mode, this.picked[mode.id]);
   }
 
-  // place returns the page's address: that of the current run, or of another run in a mode.
+  // place returns the address of a run in a mode. The defaults are the current mode and run.
   place(mode = this.mode, run = this.shownRun()) {
     return [mode.id, ...run?.id ? [run.id] : []];
   }
@@ -262,7 +262,7 @@ class Edit {
     this.drawSource();
   }
 
-  // shapes resolves to the shapes of all sources, beginning with the one that is shown.
+  // shapes resolves to the shapes of all sources, beginning with the shown one.
   shapes() {
     const list = this.sources[this.mode?.id] || [], at = this.at[this.mode?.id] || 0;
     return Promise.all([...list.slice(at), ...list.slice(0, at)].map(source => source.url && (source.shape ??= shapeOf(source.url, this.mode.id === "image"))));

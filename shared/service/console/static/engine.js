@@ -1,4 +1,4 @@
-// Asks the service what the engine can do: which fields have an effect, how it understands a prompt, and which looks
+// Asks the service about the engine: which fields have an effect, how it understands a prompt, and which looks
 // it knows. Older services cannot answer.
 
 import { media } from "./service.js";

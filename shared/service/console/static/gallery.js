@@ -66,7 +66,7 @@ class Gallery {
     this.walking?.abort();
   }
 
-  // refresh shows what has changed since the last visit.
+  // refresh shows the changes since the last visit.
   async refresh() {
     const { run } = this;
     if (this.section.hidden) return;
@@ -130,8 +130,7 @@ class Gallery {
     this.show([...found.jobs, ...rest]);
   }
 
-  // after returns those of the shown jobs that follow the jobs just read. It returns none if there may be others in
-  // between.
+  // after returns the shown jobs that follow the jobs just read, or an empty list if other jobs may be in between.
   after(read, searched) {
     const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
     if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];

@@ -38,7 +38,7 @@ export class Hints {
       ...(facts.ignored?.length || !facts.understood.length ? [this.explain(facts)] : []));
   }
 
-  // explain returns a text about what the engine can do, and how to use another one.
+  // explain returns a text about the engine's abilities, and how to use another one.
   explain(facts) {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),

@@ -129,7 +129,7 @@ class Keys {
   }
 }
 
-// Limits is a list of things to which a key can be restricted. If none is selected, there is no restriction.
+// Limits is a list of things to which a key can be restricted. If nothing is selected, the key is not restricted.
 class Limits {
   constructor(title, all) {
     this.title = title;

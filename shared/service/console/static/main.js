@@ -109,7 +109,7 @@ async function forgetAll() {
 
 const confirmLeaving = () => window.confirm("An upload is in progress and would be lost. Sign out?");
 
-// askForKey offers to sign in again, if the service no longer accepts the key. The current page stays as it is.
+// askForKey offers to sign in again, if the service no longer accepts the key. The current page does not change.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
   const again = button("keys", "Sign in again", () => {

@@ -115,7 +115,7 @@ export async function showResult(stage, run) {
 // IPTC's terms for how a picture was made.
 const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
 
-// kindOf translates the term. Signers may have made up other terms, which are shown as they are.
+// kindOf translates the term. Signers may have made up other terms, which are shown unchanged.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
 function credentialsOf({ job_id: id, result }) {

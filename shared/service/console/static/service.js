@@ -132,7 +132,7 @@ export function inference(method, path, { body, signal, timeout } = {}) {
   return request(settings.inference_url + path, { method, signal, timeout, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
-// encoded returns the body and headers of a request. Forms and bytes are sent as they are, and anything else as JSON.
+// encoded returns the body and headers of a request. Forms and bytes are sent unchanged, and anything else as JSON.
 function encoded(body, headers) {
   if (body === undefined || body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams) return { body, headers };
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };

@@ -107,7 +107,7 @@ export class Strip {
     for (const run of [...this.tiles.keys()]) if (!this.runs.includes(run)) this.tiles.delete(run);
     for (const run of this.runs) if (!this.tiles.has(run)) this.tiles.set(run, this.tile(run));
     const items = this.runs.map(run => this.tiles.get(run).item);
-    // Touch the list only if it has changed, so that the focus stays where it is.
+    // Touch the list only if it has changed, so that the focus does not move.
     if (items.length !== this.items.children.length || items.some((item, i) => this.items.children[i] !== item)) {
       const focused = this.items.contains(document.activeElement) ? document.activeElement : undefined;
       this.items.replaceChildren(...items);
