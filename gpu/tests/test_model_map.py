@@ -29,45 +29,74 @@ models:
 """
 
 
-
-def test_the_family_is_a_setting(tmp_path: Path) -> None: path = tmp_path / "models.yaml" path.write_text(GOOD) models
-= read_model_map(path, "acme") assert list(models.models) == ["acme-2.5"] assert models.pipelines["lucy"].memory == 30
-* 2**30
-
-
-@pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"]) def
-test_weights_are_in_the_set_folder(tmp_path: Path, source: str) -> None: path = tmp_path / "models.yaml"
-path.write_text(GOOD.replace("/weights/lucy", "/models/lucy")) rows = read_model_map(path, "gen", source).pipelines
-assert rows["lucy"].weights == source.rstrip("/") + "/lucy" assert rows["vace"].weights == "s3://bucket/vace" assert
-read_model_map(path, "gen").pipelines["lucy"].weights == "/models/lucy" assert
-read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
+def test_the_family_is_a_setting(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD)
+    models = read_model_map(path, "acme")
+    assert list(models.models) == ["acme-2.5"]
+    assert models.pipelines["lucy"].memory == 30 * 2**30
 
 
-def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None: path = tmp_path / "models.yaml" poses =
-"poses: {detector: /models/detector, estimator: s3://bucket/estimator}" path.write_text( GOOD.replace( "class:
-LucyEditPipeline, weights: /weights/lucy", f"class: WanAnimatePipeline, weights: /models/a, {poses}" ) ) row =
-read_model_map(path, "gen", "s3://other").pipelines["lucy"] assert row.all_weights == ["s3://other/a",
-"s3://other/detector", "s3://bucket/estimator"]
+@pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"])
+def test_weights_are_in_the_set_folder(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD.replace("/weights/lucy", "/models/lucy"))
+    rows = read_model_map(path, "gen", source).pipelines
+    assert rows["lucy"].weights == source.rstrip("/") + "/lucy"
+    assert rows["vace"].weights == "s3://bucket/vace"
+    assert read_model_map(path, "gen").pipelines["lucy"].weights == "/models/lucy"
+    assert read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
 
 
-def test_all_models_are_in_the_set_folder(tmp_path: Path) -> None: path = tmp_path / "models.yaml" more = ( "control:
-{kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, " "loras: [{file:
-/models/few/a.safetensors}, {file: /models/few/b.safetensors, weight: 0.5}], " "lora_choices: {clay: {file:
-/models/looks/clay.safetensors}}" ) path.write_text(GOOD.replace("control: {kind: gray}", more)) row =
-read_model_map(path, "gen", "s3://other").pipelines["vace"] assert row.all_weights == [ "s3://bucket/vace",
-"s3://other/depth", "s3://other/clothes", "s3://other/few", "s3://other/looks", ] assert row.lora_choices["clay"].file
-== "s3://other/looks/clay.safetensors" assert [(lora.name, lora.weight) for lora in row.loras] == [("a.safetensors",
-1.0), ("b.safetensors", 0.5)]
+def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    poses = "poses: {detector: /models/detector, estimator: s3://bucket/estimator}"
+    path.write_text(
+        GOOD.replace(
+            "class: LucyEditPipeline, weights: /weights/lucy", f"class: WanAnimatePipeline, weights: /models/a, {poses}"
+        )
+    )
+    row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
+    assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
 
 
-@pytest.mark.parametrize("name", CARDS) def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) ->
-None: assert set(read_model_map(FOLDER / name, "gen").models) == { "gen-restyle-2", "gen-2.5", "gen-2.1",
-"gen-vton-3.6", "gen-vton-3.5", "gen-clip", "gen-pro-t2v", "gen-image-2", }
+def test_all_models_are_in_the_set_folder(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    more = (
+        "control: {kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, "
+        "loras: [{file: /models/few/a.safetensors}, {file: /models/few/b.safetensors, weight: 0.5}], "
+        "lora_choices: {clay: {file: /models/looks/clay.safetensors}}"
+    )
+    path.write_text(GOOD.replace("control: {kind: gray}", more))
+    row = read_model_map(path, "gen", "s3://other").pipelines["vace"]
+    assert row.all_weights == [
+        "s3://bucket/vace",
+        "s3://other/depth",
+        "s3://other/clothes",
+        "s3://other/few",
+        "s3://other/looks",
+    ]
+    assert row.lora_choices["clay"].file == "s3://other/looks/clay.safetensors"
+    assert [(lora.name, lora.weight) for lora in row.loras] == [("a.safetensors", 1.0), ("b.safetensors", 0.5)]
 
 
-@pytest.mark.parametrize("name", CARDS) def test_all_pipelines_of_a_map_fit_together(name: str) -> None: """Otherwise
-a run would wait for weights because another run used different ones.
-"""
+@pytest.mark.parametrize("name", CARDS)
+def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> None:
+    assert set(read_model_map(FOLDER / name, "gen").models) == {
+        "gen-restyle-2",
+        "gen-2.5",
+        "gen-2.1",
+        "gen-vton-3.6",
+        "gen-vton-3.5",
+        "gen-clip",
+        "gen-pro-t2v",
+        "gen-image-2",
+    }
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
+    """Otherwise a run would wait for weights because another run used different ones."""
     found = [footprint(pipeline, row) for pipeline, row in read_model_map(FOLDER / name, "gen").pipelines.items()]
     known = [one for one in found if one is not None]
     assert len(known) == len(found)
