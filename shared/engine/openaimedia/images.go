@@ -1,11 +1,13 @@
 package openaimedia
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,9 +29,6 @@ const maxImage = 64 << 20
 const maxValues = 1000
 
 func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-	if spec.Data == nil {
-		return errors.New("openaimedia: an edit needs an input")
-	}
 	progress(engine.Progress{Stage: "generate"})
 	fields := []transfer.Field{
 		{Name: "prompt", Value: spec.Prompt}, {Name: "size", Value: spec.Size.String()}, {Name: "n", Value: "1"},
@@ -47,9 +46,20 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 		}
 		files = append(files, formFile("image", picture))
 	}
+	path := "/images/edits"
 	body, contentType := transfer.Form(fields, files...)
+	if spec.Data == nil {
+		text, err := json.Marshal(map[string]any{
+			"prompt": spec.Prompt, "size": spec.Size.String(), "n": 1, "response_format": "b64_json", "seed": spec.Seed,
+		})
+		if err != nil {
+			return fmt.Errorf("openaimedia: %w", err)
+		}
+		body.Close()
+		path, body, contentType = "/images/generations", io.NopCloser(bytes.NewReader(text)), "application/json"
+	}
 	defer body.Close()
-	response, err := e.call(ctx, http.MethodPost, e.images+"/images/edits", body, contentType)
+	response, err := e.call(ctx, http.MethodPost, e.images+path, body, contentType)
 	if err != nil {
 		return ours(ctx, err)
 	}

@@ -61,7 +61,10 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("Authorization"); key != "Bearer secret" {
 		u.t.Errorf("%s has the key %q", got.what, key)
 	}
-	if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
+	if kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
+		body, _ := io.ReadAll(r.Body)
+		got.fields["json"] = string(body)
+	} else if err == nil {
 		form := multipart.NewReader(r.Body, params["boundary"])
 		for {
 			part, err := form.NextPart()
@@ -253,6 +256,27 @@ func TestImageIsEdited(t *testing.T) {
 	if len(sent) != 2 || !strings.HasPrefix(sent[0], "image.png image/png ") ||
 		!strings.HasPrefix(sent[1], "image.jpg image/jpeg ") {
 		t.Errorf("sent %v", sent)
+	}
+}
+
+func TestImageIsGenerated(t *testing.T) {
+	made, err := os.ReadFile(mediatest.Image{Name: "made.jpg", Width: 96, Height: 64}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, u := serve(t, map[string][]answer{
+		"POST /v1/images/generations": {says(`{"created":1,"data":[{"b64_json":"` + base64.StdEncoding.EncodeToString(made) + `"}]}`)},
+	})
+	spec := newSpec(t, catalog.Image)
+	spec.Data = nil
+	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
+	if info := input(t, spec.Output, "image/png", true).Info; info.Width != 160 || info.Height != 90 {
+		t.Errorf("the result is %+v", info)
+	}
+	if want := `{"n":1,"prompt":"winter","response_format":"b64_json","seed":4294967295,"size":"160x90"}`; u.calls[0].fields["json"] != want {
+		t.Errorf("sent %s", u.calls[0].fields["json"])
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/api"
@@ -478,4 +479,32 @@ func TestOpenAIImagesCancelsAllAfterFailure(t *testing.T) {
 		}
 	}
 	w.nothingStays()
+}
+
+func TestOpenAIImagesAreGeneratedIfModelCan(t *testing.T) {
+	source := strings.Replace(string(priced(t)), "{name: data, type: image, required: true", "{name: data, type: image", 1)
+	w := openAIWorld(t, setup{catalog: []byte(source)})
+	photo := smallPNG(t)
+	w.work(script(func(_ context.Context, spec engine.Spec) error {
+		if spec.Data != nil || spec.Prompt != "a cat" {
+			return fmt.Errorf("the data is %v and the prompt %q", spec.Data, spec.Prompt)
+		}
+		return os.WriteFile(spec.Output, []byte(photo), 0o600)
+	}), blind{})
+	a := w.openAI("POST", "/v1/images/generations", studio, "application/json",
+		`{"model": "gen-image-2", "prompt": "a cat", "n": 2, "size": "1024x1024", "style": "vivid", "seed": 7}`)
+	if a.status != 200 || strings.Count(a.body, base64.StdEncoding.EncodeToString([]byte(photo))) != 2 {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+}
+
+func TestOpenAIImagesUseBudgets(t *testing.T) {
+	w := openAIWorld(t, setup{catalog: priced(t)})
+	w.stopClock() // midnight might pass during the test
+	spent := w.spends(budget.Cost, 2*21_300_000)
+	a := w.openAIForm("/v1/images/edits", studio, text("prompt", "x"), upload("image", smallPNG(t)), text("model", "gen-image-2"), text("n", "3"))
+	if _, code := a.openAIError(t); a.status != 429 || code != "insufficient_quota" || a.header.Get("X-Should-Retry") != "false" {
+		t.Errorf("%d %v %s", a.status, a.header, a.body)
+	}
+	w.used(spent, 0)
 }
