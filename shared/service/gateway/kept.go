@@ -32,6 +32,7 @@ const (
 	// maxReferences limits the references in a call, and maxFound the kept responses that it reads.
 	maxReferences, maxFound = 10_000, 64
 	responsePrefix          = "resp_"
+	keptIDLength            = len("E4RZ3XU7HLAVKFQYMB26TWNDCO") // from rand.Text
 )
 
 type keeping struct {
@@ -134,7 +135,7 @@ func userMessage(text string) string {
 }
 
 func (g *Gateway) findKept(ctx context.Context, who credential.Principal, id string) ([]byte, error) {
-	if len(id) != len("E4RZ3XU7HLAVKFQYMB26TWNDCO") { // from rand.Text
+	if len(id) != keptIDLength {
 		return nil, nil
 	}
 	return g.config.Responses.Find(ctx, who.Account(), id, g.config.Date())
@@ -165,13 +166,18 @@ func (f *finder) read(id string) (kept gjson.Result, err error) {
 	return kept, nil
 }
 
-// item finds the response by its id, which is a part of the item's id.
+// item finds the response by its id, which is the last part of its length in the item's id. A missing item ends the
+// call, so each call makes at most maxFound+1 queries.
 func (f *finder) item(id string) (string, error) {
-	for segment := range strings.SplitSeq(id, "_") {
-		if f.items[id] == "" {
-			if _, err := f.read(segment); err != nil {
-				return "", err
+	if f.items[id] == "" {
+		key := ""
+		for part := range strings.SplitSeq(id, "_") {
+			if len(part) == keptIDLength {
+				key = part
 			}
+		}
+		if _, err := f.read(key); err != nil {
+			return "", err
 		}
 	}
 	if item := f.items[id]; item != "" && id != "" {

@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,27 @@ func responses(t *testing.T) response.Store {
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db.Responses()
+}
+
+// countingStore counts queries.
+type countingStore struct {
+	response.Store
+	finds atomic.Int32
+}
+
+func (c *countingStore) Find(ctx context.Context, account, id string, now time.Time) ([]byte, error) {
+	c.finds.Add(1)
+	return c.Store.Find(ctx, account, id, now)
+}
+
+func TestReferencesMakeFewQueries(t *testing.T) {
+	store := &countingStore{Store: responses(t)}
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}, rows: oneRow, responses: store})
+	reference := `{"type":"item_reference","id":"` + strings.Repeat("E4RZ3XU7HLAVKFQYMB26TWNDCO_", 1000) + `0"}`
+	a := w.post("/v1/responses", `{"model":"small","input":[`+reference+`,`+reference+`]}`)
+	if n := store.finds.Load(); a.status != 400 || n != 1 {
+		t.Errorf("%d queries: %d %.200s", n, a.status, a.body)
+	}
 }
 
 func (w *world) storedResponse(method, id, key string) answer {
