@@ -227,8 +227,9 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		drop(instruction, func(other part) bool { return other.first.from == p.first.from || isPersonWord(other) })
 		return Background
 	case e.args.scene != "" || asked.painted(&e, prompt, instruction, at) != "":
+		background := scene.Read(e.args.scene)
 		drop(instruction, func(p part) bool {
-			return scene.Read(e.args.scene).Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
+			return background.Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
 		})
 		return add()
 	case others:

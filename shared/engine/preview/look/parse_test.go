@@ -270,12 +270,12 @@ func TestReadingIsLinear(t *testing.T) {
 	used := func(prompt string) float64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		Read(prompt, nil)
+		Read("background "+prompt+" beach", nil)
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
 	used("a")
-	for _, shape := range []string{"🔥", "画", "«a", `"a `, "write ", "3 s ", "rotate 90 ", "trim 1:1 "} {
+	for _, shape := range []string{"🔥", "b🔥", "画", "«a", `"a `, "write ", "3 s ", "rotate 90 ", "trim 1:1 "} {
 		less, more := used(strings.Repeat(shape, 1000)), used(strings.Repeat(shape, 4000))
 		if more > 6*less {
 			t.Errorf("%q: %.0f bytes for 1,000, %.0f for 4,000", shape, less, more)

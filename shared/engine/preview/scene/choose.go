@@ -1,7 +1,6 @@
 package scene
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 
@@ -44,20 +43,31 @@ func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// meanings maps each meaning to its words, separated by spaces.
+// meanings maps words to their meanings.
 type meanings map[string]string
 
+// meaningsOf takes the words of each meaning, separated by spaces.
+func meaningsOf(lists map[string]string) meanings {
+	m := meanings{}
+	for meaning, list := range lists {
+		for _, word := range strings.Fields(list) {
+			m[word] = meaning
+		}
+	}
+	return m
+}
+
 // The times of day and the weather.
-var lights = meanings{
+var lights = meaningsOf(map[string]string{
 	"sunset": "sunset dusk evening golden autumn",
 	"dawn":   "sunrise dawn morning spring pastel soft",
 	"day":    "day noon sunny summer blue clear",
 	"storm":  "storm stormy rain rainy gray grey noir",
 	"night":  "night midnight moon moonlight dark stars",
 	"magic":  "magic magical fantasy dream dreamy fairy pink purple",
-}
+})
 
-var places = meanings{
+var places = meaningsOf(map[string]string{
 	"bay":       "sea ocean beach bay boat sail sailing lake coast island water waves river",
 	"dunes":     "desert dune dunes sand sahara",
 	"mountains": "mountain mountains forest hills alps trees valley wood woods nature landscape winter snow snowy fog misty",
@@ -65,17 +75,15 @@ var places = meanings{
 	"aurora":    "aurora northern arctic polar",
 	"nebula":    "space galaxy nebula planet universe cosmic cosmos star stars",
 	"flow":      "abstract ink liquid fluid marble swirl paint lava",
-}
+})
 
-var snow = meanings{"yes": "winter snow snowy ice"}
+var snow = meaningsOf(map[string]string{"yes": "winter snow snowy ice"})
 
 // first returns the meaning of the first known word, or "".
 func (m meanings) first(words []string) string {
 	for _, word := range words {
-		for meaning, list := range m {
-			if slices.Contains(strings.Fields(list), word) {
-				return meaning
-			}
+		if meaning, known := m[word]; known {
+			return meaning
 		}
 	}
 	return ""
