@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone has 14.
-	maxStreams = 256
+	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone has 14,
+	// half of them for reports. maxOpened limits the streams of the peer's life, because the library keeps
+	// some of each. A client that restarts its camera opens up to six.
+	maxStreams, maxReported, maxOpened = 256, 32, 1024
 	// maxUnread limits a stream's unread packets, in bytes, because the stream may have no reader.
 	// The limit is maxFew for reports, and for all streams while their total exceeds maxAllUnread.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
@@ -43,8 +45,9 @@ const (
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 200, 1000
-	// reportRate limits the packets with reports, per second. Browsers send about 20.
-	reportRate = 100
+	// reportRate and reportBurst limit reports in bytes, with reportHead more for each packet. Browsers send about
+	// 20 packets of 100 bytes per second.
+	reportRate, reportBurst, reportHead = 40_000, 80_000, 200
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600.
 	mediaRate = 3000
 	// gapRate and gapBurst limit the missing sequence numbers between a client's packets, because
@@ -59,8 +62,12 @@ const (
 type intake struct {
 	interceptor.NoOp
 
-	mu       sync.Mutex
-	streams  map[*stream]bool
+	mu      sync.Mutex
+	streams map[*stream]bool
+	// opened counts all streams, and reported the open streams of reports.
+	opened, reported int
+	// unread counts the unread bytes of all streams.
+	unread   atomic.Int64
 	sources  map[uint32]bool // of reports
 	shared   newest
 	channels atomic.Int64
@@ -83,7 +90,7 @@ type intake struct {
 func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
-		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, 2*reportRate),
+		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, reportBurst),
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
@@ -92,17 +99,23 @@ func newIntake(overflow func()) *intake {
 
 // buffer returns a stream's packet buffer to the library.
 func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
-	s := &stream{packetio.NewBuffer(), i, kind == packetio.RTCPBufferPacket}
-	s.SetLimitSize(maxUnread)
-	if kind == packetio.RTCPBufferPacket {
-		s.SetLimitSize(maxFew)
+	s := &stream{of: i, reports: kind == packetio.RTCPBufferPacket, packets: packetio.NewBuffer()}
+	s.started = s.reports
+	s.packets.SetLimitSize(maxUnread)
+	if s.reports {
+		s.packets.SetLimitSize(maxFew)
 	}
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.streams[s] = true
+	i.opened++
+	if s.reports {
+		i.reported++
+	}
+	excess := len(i.streams) > maxStreams || i.reported > maxReported || i.opened > maxOpened
+	i.mu.Unlock()
 	i.early.Store(math.MinInt64) // the handshake has ended
-	if len(i.streams) > maxStreams {
-		_ = s.Buffer.Close()
+	if excess {
+		_ = s.Close()
 		go i.overflow()
 	}
 	return s
@@ -136,7 +149,7 @@ func (i *intake) knowsSource(packet []byte) bool {
 	switch {
 	case packet[1] < report || packet[1] > 223:
 		return i.media.Allow()
-	case len(packet) < ofReport+4 || !i.reports.Allow():
+	case len(packet) < ofReport+4 || !i.reports.AllowN(time.Now(), reportHead+len(packet)):
 		return false
 	}
 	source := binary.BigEndian.Uint32(packet[ofReport:])
@@ -186,36 +199,58 @@ func (i *intake) records(packet []byte) (handshake int, ok bool) {
 	return handshake, true
 }
 
-func (i *intake) unread() (size int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for one := range i.streams {
-		size += one.Size()
-	}
-	return size
-}
-
 type stream struct {
-	*packetio.Buffer
 	of *intake
 	// started means that a packet with more than padding has arrived, or that the stream contains reports.
-	started bool
+	reports, started bool
+
+	mu sync.Mutex
+	// packets is nil once the stream is closed, as the library may keep the stream.
+	packets *packetio.Buffer
+	unread  int
 }
 
 // Write drops excess padding at the start of a stream. If the stream is undeclared, the library
-// would keep every such packet.
+// would keep every such packet. It also drops unknown reports, which the library writes to all streams.
 func (s *stream) Write(packet []byte) (int, error) {
+	if s.reports && (len(packet) < 2 || !isKnown(packet[1])) {
+		return len(packet), nil
+	}
 	if s.started = s.started || !isPadding(packet); !s.started && s.of.padding.Add(1) > maxPadding {
 		return len(packet), nil
 	}
-	if s.Size()+len(packet) > maxFew && s.of.unread() > maxAllUnread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.packets == nil:
+		return 0, io.ErrClosedPipe
+	case s.unread+len(packet) > maxFew && s.of.unread.Load() > maxAllUnread:
 		return 0, packetio.ErrFull
 	}
-	return s.Buffer.Write(packet, nil)
+	n, err := s.packets.Write(packet, nil)
+	s.count(n)
+	return n, err
+}
+
+// count counts unread bytes, with the lock held.
+func (s *stream) count(bytes int) {
+	s.unread += bytes
+	s.of.unread.Add(int64(bytes))
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	n, _, err := s.Buffer.Read(b, nil)
+	s.mu.Lock()
+	packets := s.packets
+	s.mu.Unlock()
+	if packets == nil {
+		return 0, io.EOF
+	}
+	n, _, err := packets.Read(b, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packets != nil {
+		s.count(-n)
+	}
 	return n, err
 }
 
@@ -232,11 +267,32 @@ func isPadding(packet []byte) bool {
 	return payload+int(packet[len(packet)-1]) >= len(packet)
 }
 
+// SetReadDeadline is called by the library.
+func (s *stream) SetReadDeadline(at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packets == nil {
+		return io.ErrClosedPipe
+	}
+	return s.packets.SetReadDeadline(at)
+}
+
 func (s *stream) Close() error {
+	s.mu.Lock()
+	packets := s.packets
+	s.packets = nil
+	s.count(-s.unread)
+	s.mu.Unlock()
+	if packets == nil {
+		return nil
+	}
 	s.of.mu.Lock()
 	delete(s.of.streams, s)
+	if s.reports {
+		s.of.reported--
+	}
 	s.of.mu.Unlock()
-	return s.Buffer.Close()
+	return packets.Close()
 }
 
 // call reports whether the client may connect from another address.
@@ -343,6 +399,8 @@ const (
 // The range of report types that the server reads, except for otherKind (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
+func isKnown(kind byte) bool { return kind >= firstKind && kind <= aboutPictures && kind != otherKind }
+
 // known removes reports of unknown types and incomplete time reports. The library allocates 30
 // bytes or more for each announced element before it checks that the element is there.
 func known(reports []byte) []byte {
@@ -351,7 +409,7 @@ func known(reports []byte) []byte {
 		size := min(4+4*int(binary.BigEndian.Uint16(reports[2:])), len(reports))
 		kind, report := reports[1], reports[:size]
 		reports = reports[size:]
-		if kind < firstKind || kind > aboutPictures || kind == otherKind {
+		if !isKnown(kind) {
 			continue
 		}
 		if kind == aboutTransport && report[0]&31 == tellsTime && !hasTimes(report) {
