@@ -36,7 +36,7 @@ func TestFunctionsRespondToEvents(t *testing.T) {
 	w.work(t)
 	for _, function := range functions.All() {
 		name := function.Name
-		if name == "wake" || name == "scale" || name == "smoke" {
+		if name == "wake" || name == "scale" {
 			continue // these call other AWS services, and have their own tests
 		}
 		cases := casesOf(t, name)

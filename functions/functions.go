@@ -69,8 +69,6 @@ func All() []Function {
 		},
 		{Name: "wake", Variables: workers},
 		{Name: "scale", Variables: workers},
-		// Its event contains everything it needs.
-		{Name: "smoke"},
 	}
 }
 

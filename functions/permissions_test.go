@@ -23,10 +23,10 @@ var asked iamtest.Ledger
 var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "logs:*", Why: "Lambda and ECS write the logs."},
 	{Role: "WorkerTaskRole", Action: "ecs:*TaskProtection", Why: "The agent of ECS calls it for the task."},
-	{Role: "SmokeRole", Action: "ecs:StopTask", Why: "No task here exceeds its time limit."},
 	{Role: "*", Action: "dynamodb:*", Resource: "/stream/", Why: "Lambda reads the stream for the function."},
 	{Role: "WebhooksRole", Action: "sqs:*", Resource: "-webhooks", Why: "Lambda takes the messages for the function."},
 	{Role: "ReaperRole", Action: "sqs:*", Resource: "-dead-letters", Why: "Lambda takes the messages for the function."},
+	{Role: "WorkerTaskRole", Action: "sqs:ChangeMessageVisibility", Why: "The jobs here end before their leases are extended."},
 	{Role: "WorkerTaskRole", Action: "sqs:DeleteMessage", Resource: "-video", Why: "The jobs here edit images; the lanes work alike."},
 	{Role: "WorkerTaskRole", Action: "states:SendTaskFailure", Why: "No job here fails in a worker; the deployment test has some."},
 	{Role: "*", Action: "s3:AbortMultipartUpload", Why: "For interrupted large uploads; the conformance suite of blobs has some."},

@@ -283,7 +283,7 @@ func TestMissingSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {
 		f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)))
-		if name == "models" || name == "smoke" {
+		if name == "models" {
 			if err != nil {
 				t.Errorf("%s needs no setting, but failed: %v", name, err)
 			} else {

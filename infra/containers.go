@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecrassets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -55,8 +54,6 @@ type container struct {
 	live bool
 	// grace is the maximum time that the container may take to stop, in seconds.
 	grace int
-	// tried makes a deployment test a task before the service uses it.
-	tried bool
 }
 
 func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
@@ -162,19 +159,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	props.SecurityGroups = &[]awsec2.ISecurityGroup{group}
 	props.CircuitBreaker = &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)}
 	props.PropagateTags = awsecs.PropagatedTagSource_SERVICE
-	service := awsecs.NewFargateService(s.Stack, jsii.String(title(c.name)+"Service"), props)
-	if !c.tried {
-		return service
-	}
-	if smoke := s.trySmoke(where, smokeTask{
-		definition: props.TaskDefinition, container: c.name, logGroup: s.logGroup(c.name), public: true, group: group,
-		subnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
-		// The task's settings do not refer to the bucket, so this dependency must be explicit.
-		needs: []constructs.IDependable{s.bucket},
-	}); smoke != nil {
-		service.Node().AddDependency(smoke)
-	}
-	return service
+	return awsecs.NewFargateService(s.Stack, jsii.String(title(c.name)+"Service"), props)
 }
 
 func (s *stack) logGroup(container string) string { return "/cutroom/" + s.Stage + "/" + container }

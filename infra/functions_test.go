@@ -23,7 +23,7 @@ func TestFunctionsHaveTheRightTimeouts(t *testing.T) {
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,
-		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60, "scale": 60, "smoke": 900,
+		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60, "scale": 60,
 	}
 	deployed := made.of(t, "AWS::Lambda::Function")
 	if names := functions.Names(); len(deployed) != len(names) || len(want) != len(names) {

@@ -50,10 +50,8 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	if s.signs(true) {
 		s.signer = s.newSigner()
 	}
-	images := s.newGPUImages()
-	task := s.newGPUTask(images)
+	task := s.newGPUTask()
 	s.service = s.newGPUService(task)
-	s.tryGPUImages(images, task.TaskRole())
 	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
 	if s.GPU.weightsInS3() {
 		s.output("Weights", "URL from which the engine servers read weights", jsii.String(s.weightsURL()))

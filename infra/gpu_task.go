@@ -26,15 +26,9 @@ const (
 	engineStart = 600
 )
 
-type gpuImages struct{ engine, worker awsecs.ContainerImage }
-
-func (s *gpuStack) newGPUImages() gpuImages {
-	return gpuImages{s.engineImage(), s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage})}
-}
-
 // newGPUTask creates the task: a worker and its engine server, with a GPU and a shared disk. Its
 // roles have the permissions of a worker and may read weights.
-func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
+func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 	role := awsiam.NewRole(s.Stack, jsii.String("TaskRole"), &awsiam.RoleProps{
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
 		Description: jsii.String("What the workers and engine servers of Cutroom may do"),
@@ -56,23 +50,14 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 			}},
 		},
 	})
-	engine := s.addEngine(task, images.engine)
-	worker := s.addGPUWorker(task, images.worker)
+	engine := s.addEngine(task)
+	worker := s.addGPUWorker(task)
 	// ECS stops the worker first, so its job is handed back while the engine is still running.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
 	suppress(task, "AwsSolutions-IAM5", whyAnyLogin, "Resource::*")
 	return task
-}
-
-func (s *gpuStack) engineVariables() map[string]*string {
-	return map[string]*string{
-		"CUTROOM_FAMILY":         jsii.String(s.Family),
-		"CUTROOM_ENGINE_ADDR":    jsii.String("127.0.0.1:" + strconv.Itoa(enginePort)),
-		"CUTROOM_ENGINE_SCRATCH": jsii.String(scratchFolder),
-		"CUTROOM_ENGINE_WEIGHTS": jsii.String(weightsFolder),
-	}
 }
 
 func engineHealth() *awsecs.HealthCheck {
@@ -83,13 +68,18 @@ func engineHealth() *awsecs.HealthCheck {
 	}
 }
 
-func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
-	variables := s.engineVariables()
+func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
+	variables := map[string]*string{
+		"CUTROOM_FAMILY":         jsii.String(s.Family),
+		"CUTROOM_ENGINE_ADDR":    jsii.String("127.0.0.1:" + strconv.Itoa(enginePort)),
+		"CUTROOM_ENGINE_SCRATCH": jsii.String(scratchFolder),
+		"CUTROOM_ENGINE_WEIGHTS": jsii.String(weightsFolder),
+	}
 	if s.GPU.weightsInS3() {
 		variables["CUTROOM_ENGINE_WEIGHTS_SOURCE"] = jsii.String(s.weightsURL())
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
-		Image: image, GpuCount: jsii.Number(1),
+		Image: s.engineImage(), GpuCount: jsii.Number(1),
 		// The number of GPUs already limits the tasks on an instance. The engine may use all of the
 		// instance's memory, because weights pass through memory when they are loaded.
 		MemoryReservationMiB: jsii.Number(8192),
@@ -118,11 +108,11 @@ func (s *gpuStack) workerVariables() map[string]*string {
 	return variables
 }
 
-func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
+func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
 		// The worker writes to the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
-		Image:                  image,
+		Image:                  s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage}),
 		MemoryReservationMiB:   jsii.Number(1024),
 		Environment:            s.located(s.workerVariables()),
 		HealthCheck: &awsecs.HealthCheck{

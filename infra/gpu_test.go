@@ -516,3 +516,14 @@ func TestGPUStackFollowsAwsSolutions(t *testing.T) {
 	}
 	lint(t, folder)
 }
+
+func (m template) taskOf(t *testing.T, family string) map[string]any {
+	t.Helper()
+	for _, task := range m.of(t, "AWS::ECS::TaskDefinition") {
+		if task.Properties["Family"] == family {
+			return task.Properties
+		}
+	}
+	t.Fatalf("no task definition %s", family)
+	return nil
+}

@@ -61,8 +61,6 @@ type workerOptions struct {
 	// WorkerImage is the worker's image. If it is empty, the image is built from the repository.
 	WorkerImage string
 	WorkerMax   int
-	// Smoke makes every deployment that changes the worker task test the new task.
-	Smoke bool
 	// C2PA selects whether workers sign results. Its values are the same as for CUTROOM_C2PA.
 	C2PA string
 	GPU  gpu
@@ -180,7 +178,6 @@ func readOptions(values map[string]any) (options, error) {
 			Worker:      r.oneOf("worker", "preview", "preview", "none"),
 			WorkerImage: r.text("workerImage"),
 			WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
-			Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
 			C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
 			GPU:         r.gpu(),
 		},

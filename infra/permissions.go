@@ -197,14 +197,12 @@ func (s *stack) setWorkers() []permission {
 	}
 }
 
-const whyAnyTask = "ECS chooses the ids of tasks. All tasks of the cluster belong to this service."
-
 // protectTasks lets a task protect itself from scale-in while it is working on a job.
 func (s *stack) protectTasks() permission {
 	return permission{
 		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
 		resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
-		why:       whyAnyTask,
+		why:       "ECS chooses the ids of tasks. All tasks of the cluster belong to this service.",
 	}
 }
 

@@ -52,7 +52,6 @@ func (s *stack) newWorker() {
 		may: append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back immediately.
 		grace: 30,
-		tried: true,
 		// The service does not specify a number of tasks, because every deployment would reset it while jobs are
 		// running. By default, ECS starts a new service with one task.
 	}, &awsecs.FargateServiceProps{

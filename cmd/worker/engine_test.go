@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -151,35 +150,6 @@ func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	}
 	if lines := strings.Count(running.log.String(), `"CloudWatchMetrics"`); lines < 6 {
 		t.Errorf("the worker wrote %d lines of metrics", lines)
-	}
-}
-
-// The smoke test asks the engine server whether it accepts runs, but takes no job.
-func TestSmokeCheckStartsNoRun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	engine, url := newEngineServer(t)
-	const id = "job_01K00000000000000000SM0KE1"
-	w.submit(t, id, "fine")
-	scratch := t.TempDir()
-	tried := exec.CommandContext(t.Context(), program, "-smoke")
-	tried.Env = slices.Concat(os.Environ(), w.settings, []string{"CUTROOM_SCRATCH=" + scratch, "CUTROOM_ENGINE=" + url})
-	if out, err := tried.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if len(engine.started) > 0 {
-		t.Error("the smoke test started a run")
-	}
-	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Status != job.Pending {
-		t.Errorf("the job is %s, %v", j.Status, err)
-	}
-	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("the scratch folder contains %v, %v", left, err)
-	}
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || warm {
-			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
-		}
 	}
 }
 

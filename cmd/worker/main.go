@@ -13,8 +13,7 @@
 // ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
 // With -health it only checks the health of the worker at CUTROOM_ADDR and exits with 0 or 1.
-// Containers that have no other program for a health check use this. With -smoke, it takes no job:
-// it checks that it could work, and exits with 0 or 1.
+// Containers that have no other program for a health check use this.
 package main
 
 import (
@@ -31,7 +30,6 @@ import (
 
 func main() {
 	health := flag.Bool("health", false, "check the health of the running worker, and exit with 0 or 1")
-	smokes := flag.Bool("smoke", false, "check that a worker with these settings could work, and exit with 0 or 1")
 	flag.Parse()
 	ctx, stop := signals.Context()
 	defer stop()
@@ -43,13 +41,6 @@ func main() {
 		return
 	}
 	logger := slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil)))
-	if *smokes {
-		if err := smoke(ctx, logger); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	err := run(ctx, logger)
 	if err != nil && ctx.Err() == nil { // otherwise a stop signal interrupted the start
 		fmt.Fprintln(os.Stderr, err)

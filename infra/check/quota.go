@@ -56,12 +56,9 @@ func quotas(options map[string]string) []quota {
 	if preview && gpu != "true" {
 		containers += workerCPUs * number("workerMax", defaultWorkers)
 	}
-	if preview && options["smoke"] != "off" {
-		containers += workerCPUs
-	}
 	if containers > 0 {
 		found = append(found, quota{service: "fargate", code: "L-3032A538", title: "Fargate On-Demand vCPU resource count",
-			least: containers, why: "vCPUs at most (workerMax), including a task that each deployment tests"})
+			least: containers, why: "vCPUs at most (workerMax)"})
 	}
 	if gpu != "true" && gpu != "prepare" {
 		return found

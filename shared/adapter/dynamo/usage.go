@@ -83,15 +83,6 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
-func (u *Usage) Reach(ctx context.Context) error {
-	_, _, err := tryUpdate(ctx, u.client, &dynamodb.UpdateItemInput{
-		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
-		ConditionExpression: aws.String("attribute_exists(id)"), UpdateExpression: aws.String("SET usage_day = :none"),
-		ExpressionAttributeValues: item{":none": text("")},
-	})
-	return err
-}
-
 // Account names do not contain "#".
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {

@@ -85,7 +85,6 @@ func TestCallsMatchDocumentation(t *testing.T) {
 		d, err = h.queue.Receive(ctx, job.VideoLane, time.Minute)
 		return err
 	})
-	counted("Queue.Reach", func() error { return h.queue.Reach(ctx, job.VideoLane) })
 	counted("Runs.Start", start(ids[1], "n1"))
 	counted("Runs.Progress", func() error { return h.runs.Progress(ctx, ids[1], "n1", 0.5) })
 	counted("Delivery.Extend", func() error { return d.Extend(ctx, time.Minute) })

@@ -8,7 +8,6 @@ package sqsqueue
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -162,30 +161,6 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 	message := received.Messages[0]
 	return &delivery{queue: q, url: url, receipt: aws.ToString(message.ReceiptHandle),
 		body: aws.ToString(message.Body)}, nil
-}
-
-const noReceipt = "none"
-
-// Reach checks that the lane's queue exists and that the caller may delete from it. It passes an
-// invalid receipt, which SQS rejects if both are true.
-func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
-	url, ok := q.URLs[lane]
-	if !ok {
-		return fmt.Errorf("sqs: reach: no queue for the lane %q", lane)
-	}
-	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
-	defer cancel()
-	_, err := q.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
-		QueueUrl: &url, ReceiptHandle: aws.String(noReceipt),
-	})
-	var unknown *types.ReceiptHandleIsInvalid
-	if errors.As(err, &unknown) {
-		return nil
-	}
-	if err == nil {
-		return errors.New("sqs: reach: SQS accepted an invalid receipt handle")
-	}
-	return fmt.Errorf("sqs: reach: %w", err)
 }
 
 // Round up, so that no lease ends early.

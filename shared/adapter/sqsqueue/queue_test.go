@@ -65,20 +65,3 @@ func TestQueueConforms(t *testing.T) {
 		return workertest.Harness{Queue: h.queue, Store: h.jobs, Runs: h.jobs}
 	})
 }
-
-func TestReachChecksQueue(t *testing.T) {
-	t.Parallel()
-	cloud := local.Cloud(t)
-	h := newHome(t, cloud)
-	if err := h.queue.Reach(t.Context(), job.VideoLane); err != nil {
-		t.Error(err)
-	}
-	urls := map[job.Lane]string{job.VideoLane: h.video.URL + "-none"}
-	missing := sqsqueue.New(sqsqueue.Config{AWS: cloud.Config(), URLs: urls})
-	t.Cleanup(missing.Close)
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		if err := missing.Reach(t.Context(), lane); err == nil {
-			t.Errorf("a missing queue was reached on the lane %s", lane)
-		}
-	}
-}
