@@ -12,7 +12,7 @@ import (
 // doctorCommand checks this machine. It has the same flags as dev, so it checks the same settings.
 type doctorCommand struct {
 	Server devCommand `embed:""`
-	repairFlags
+	Repair bool       `help:"Repair the data folder of a stopped server: accept the existing database and list files without a record."`
 }
 
 func (doctorCommand) Help() string {

@@ -2,53 +2,24 @@ package main
 
 import (
 	"context"
-	"crypto/md5"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/domain/media"
-	"cutroom/shared/domain/media/sniff"
 )
 
-type repairFlags struct {
-	Repair bool     `help:"Repair the data folder of a stopped server: accept the existing database and list files without a record."`
-	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: add the files without a record to the account."`
-	Drop   bool     `help:"With --repair: delete the files without a record."`
-	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: only these of the listed files, separated by commas."`
-}
-
-func (f repairFlags) Validate() error {
-	switch {
-	case !f.Repair && (f.Adopt != "" || f.Drop):
-		return errors.New("--adopt and --drop need --repair")
-	case f.Adopt != "" && f.Drop:
-		return errors.New("--adopt and --drop cannot be used together")
-	case len(f.Only) > 0 && f.Adopt == "" && !f.Drop:
-		return errors.New("--only needs --adopt or --drop")
-	}
-	return nil
-}
-
 type repair struct {
-	repairFlags
 	data   dataFlag
 	report func(finding) error
 	now    func() time.Time
@@ -128,112 +99,24 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range r.Only {
-		if !slices.ContainsFunc(all, func(set diskblob.Aside) bool { return set.Name == name }) {
-			return fmt.Errorf("--only: no unknown file has the name %s", name)
-		}
-	}
-	key, err := r.keyOfAdopter(ctx, s)
-	if err != nil {
-		return err
-	}
 	for _, set := range all {
-		if err := r.settle(ctx, s, set, key); err != nil {
+		detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)), set.Day.Format(time.DateOnly))
+		if err := r.report(finding{"unknown", warning, detail, ""}); err != nil {
 			return err
 		}
 	}
-	left, err := s.blobs.ListAside(ctx)
-	if err != nil {
-		return err
-	}
-	if len(left) == 0 {
+	if len(all) == 0 {
 		return r.report(finding{Check: "unknown", State: fine, Detail: "every file has a record in the database"})
 	}
 	return r.report(finding{"unknown", warning,
 		fmt.Sprintf("%d files without a record are set aside and will be deleted after CUTROOM_UNKNOWN_DAYS days",
-			len(left)),
-		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
-}
-
-// keyOfAdopter returns the id of one of the adopting account's keys, or "" if no account adopts files.
-func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
-	if r.Adopt == "" {
-		return "", nil
-	}
-	keys, err := s.records.Keys().ListKeys(ctx, r.Adopt)
-	if err == nil && len(keys) == 0 {
-		err = fmt.Errorf("--adopt: the account %s has no key; make one with cutroom keys create", r.Adopt)
-	}
-	if err != nil {
-		return "", err
-	}
-	return keys[0].ID, nil
-}
-
-func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key string) error {
-	meant := len(r.Only) == 0 || slices.Contains(r.Only, set.Name)
-	detail := fmt.Sprintf("%s, %s, set aside on %s", set.Name, humanize.IBytes(uint64(set.Size)),
-		set.Day.Format(time.DateOnly))
-	switch {
-	case meant && r.Drop:
-		if err := s.blobs.DropAside(ctx, set); err != nil {
-			return err
-		}
-		return r.report(finding{Check: "unknown", State: fine, Detail: detail + ": deleted"})
-	case meant && r.Adopt != "":
-		f, err := r.adopt(ctx, s, set, key)
-		if err != nil {
-			return fmt.Errorf("adopt %s: %w", set.Name, err)
-		}
-		return r.report(finding{Check: "unknown", State: fine,
-			Detail: fmt.Sprintf("%s: now the file %s of the account %s", detail, f.ID, f.Account)})
-	}
-	return r.report(finding{"unknown", warning, detail, ""})
-}
-
-// adopt stores an unknown blob as a file of the account. The file does not expire.
-func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
-	service := file.NewService(file.Config{
-		Store: s.records.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
-	})
-	blob, err := service.NewBlob()
-	if err != nil {
-		return file.File{}, err
-	}
-	if err := s.blobs.PutBackAs(ctx, set, blob); err != nil {
-		return file.File{}, err
-	}
-	// If a later step fails, the next start sets the blob aside again.
-	f := file.File{
-		Account: r.Adopt, Key: key, Blob: blob, MIME: "application/octet-stream",
-		Filename: "recovered-" + strings.ReplaceAll(path.Base(set.Name), file.SignedSuffix, ""),
-	}
-	content, err := s.blobs.Open(ctx, blob, 0, -1)
-	if err != nil {
-		return file.File{}, err
-	}
-	defer content.Close()
-	head := make([]byte, media.SniffLen)
-	n, err := io.ReadFull(content, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return file.File{}, err
-	}
-	if mime, told := sniff.Any(head[:n]); told {
-		f.MIME = mime
-	}
-	sum := md5.New() //nolint:gosec // the interface reports MD5 sums
-	sum.Write(head[:n])
-	rest, err := io.Copy(sum, content)
-	if err != nil {
-		return file.File{}, err
-	}
-	f.Size, f.MD5 = int64(n)+rest, hex.EncodeToString(sum.Sum(nil))
-	return service.Create(ctx, f, 0)
+			len(all)),
+		"To keep one, copy it from blobs/.unknown in the data folder and upload it."})
 }
 
 func (c *doctorCommand) repairWith(ctx context.Context, s *command.Invocation) error {
 	r := &repair{
-		repairFlags: c.repairFlags, data: c.Server.dataFlag, now: time.Now,
+		data: c.Server.dataFlag, now: time.Now,
 		report: func(found finding) error { return c.print(s, found) },
 	}
 	return r.run(ctx)

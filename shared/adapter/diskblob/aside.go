@@ -112,12 +112,8 @@ func (s *Store) asideDays() ([]Aside, error) {
 }
 
 // PutBack moves a blob back to its name, unless the name is in use.
-func (s *Store) PutBack(ctx context.Context, set Aside) error {
-	return s.PutBackAs(ctx, set, set.Name)
-}
-
-func (s *Store) PutBackAs(ctx context.Context, set Aside, name string) error {
-	path, err := s.path(name)
+func (s *Store) PutBack(_ context.Context, set Aside) error {
+	path, err := s.path(set.Name)
 	if err != nil {
 		return err
 	}
@@ -125,13 +121,6 @@ func (s *Store) PutBackAs(ctx context.Context, set Aside, name string) error {
 		return fileError("put back", fs.ErrExist)
 	}
 	return fileError("put back", errors.Join(s.rename(set.path, path), syncFolder(filepath.Dir(set.path))))
-}
-
-func (s *Store) DropAside(ctx context.Context, set Aside) error {
-	if err := os.Remove(set.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fileError("drop", err)
-	}
-	return nil
 }
 
 // DropAsideBefore deletes the blobs that were set aside before the day of the given time.
