@@ -86,3 +86,33 @@ func TestSlowerStartsAreLearned(t *testing.T) {
 		t.Errorf("the start time is %v after an hour without hardware, %v before", seen, known)
 	}
 }
+
+func TestWorkersThatDoNotStartAreNoticed(t *testing.T) {
+	now := start
+	p := &backend{jobs: 8}
+	checkAt(t, p, now, 0)
+	now = now.Add(2 * time.Minute)
+	checkAt(t, p, now, 0)
+	if seen := p.state.Fleet; seen.Stuck(now) || seen.Wanted == 0 {
+		t.Errorf("soon after workers were wanted: %+v", seen)
+	}
+	now = now.Add(30 * time.Minute)
+	checkAt(t, p, now, 0)
+	if seen := p.state.Fleet; !seen.Stuck(now) {
+		t.Errorf("long after: %+v", seen)
+	}
+}
+
+func TestSleepingFleetWritesNothing(t *testing.T) {
+	now := start
+	p := &backend{}
+	checkAt(t, p, now, 0)
+	saw := p.saw
+	for range 60 {
+		now = now.Add(time.Minute)
+		checkAt(t, p, now, 0)
+	}
+	if p.saw != saw {
+		t.Errorf("%d writes in an hour without work", p.saw-saw)
+	}
+}
