@@ -3,16 +3,13 @@ package main_test
 import (
 	"archive/tar"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
-	"crypto/md5"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,20 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	_ "modernc.org/sqlite"
 
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/api"
-	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/servertest"
-)
-
-// keepVersion is the version for which to make a fixture with -program. See CONTRIBUTING.md.
-var (
-	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
-	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
-	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
 )
 
 // versionsFolder contains a fixture for each version: NAME.tar.gz is the data folder of a killed
@@ -244,70 +232,6 @@ func (m versionMore) wantAnnounced(
 	call(t, client, http.MethodGet, "/v1/files/"+m.Announced, nil, "", &found)
 }
 
-func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
-	t.Helper()
-	ctx, client := steps(t), &servertest.Client{URL: server.URL(), Key: v.Key}
-	more := &versionMore{Budget: 123456, BatchCalls: 3000, Content: "announced, and not here yet"}
-	ended, err := old.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "set", "--account", "acme", "--period", "month",
-		"--unit", "jobs", "--limit", fmt.Sprint(more.Budget))
-	if err != nil || ended.ExitCode != 0 {
-		t.Fatalf("%+v, %v", ended, err)
-	}
-	conn := openControl(ctx, t, server, "gen-2.5", v.Key)
-	expect(t, ctx, conn, `"session_started"`)
-	time.Sleep(1100 * time.Millisecond) // usage is counted in whole seconds
-	if err := conn.Close(websocket.StatusNormalClosure, ""); err != nil {
-		t.Fatal(err)
-	}
-	v.Completions++ // a session counts as a request
-	eventually(t, "the session is counted", func() bool {
-		_, more.SessionSeconds = v.used(t, server)
-		return more.SessionSeconds > 0
-	})
-	// No server listens at the webhook's URL.
-	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{
-		servertest.Text("prompt", "waves"), servertest.Text("webhook_url", "http://127.0.0.1:9/hook"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	more.Notified = job.ID
-	eventually(t, "an attempt was made", func() bool {
-		answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/deliveries")
-		return err == nil && strings.Contains(string(answer.Body), `"at"`)
-	})
-	var announced storedFile
-	announcement := fmt.Sprintf(`{"filename":"film.txt","mime_type":"text/plain","size_bytes":%d,"md5":"%x"}`,
-		len(more.Content), md5.Sum([]byte(more.Content)))
-	call(t, client, http.MethodPost, "/v1/files", []byte(announcement), "application/json", &announced)
-	more.Announced = announced.ID
-	more.Batch = v.keepBatch(t, server, more.BatchCalls)
-	v.More = more
-}
-
-func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (id string) {
-	t.Helper()
-	var lines strings.Builder
-	for n := range calls {
-		fmt.Fprintf(&lines, `{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{"model":"cutroom-echo",`+
-			`"messages":[{"role":"user","content":"%d"}]}}`+"\n", n, n)
-	}
-	body, length, contentType := servertest.Form{
-		servertest.Text("purpose", "batch"), servertest.File("file", "batch.jsonl", []byte(lines.String())),
-	}.Encode()
-	gateway := &servertest.Client{URL: server.InferenceURL(), Key: v.Key}
-	answer, err := gateway.Call(bounded(t), http.MethodPost, "/v1/files", body, length, "Content-Type", contentType,
-		"Authorization", "Bearer "+v.Key)
-	var made struct{ ID string }
-	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &made) != nil {
-		t.Fatalf("%d %s, %v", answer.Status, answer.Body, err)
-	}
-	v.Files[made.ID] = digestOf([]byte(lines.String()))
-	ask(t, server, v.Key, http.MethodPost, "/v1/batches", `{"input_file_id":"`+made.ID+
-		`","endpoint":"/v1/chat/completions","completion_window":"24h"}`, &made)
-	return made.ID
-}
-
 func TestNewerVersionIsRejected(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
@@ -467,107 +391,4 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 		found = append(found, text)
 	}
 	return found, rows.Err()
-}
-
-// This makes a version's fixture: it starts a server with that version's program, uses it, and kills it.
-func TestWriteFixtureOfVersion(t *testing.T) {
-	if *keepVersion == "" {
-		t.Skip("-keep-version names no version")
-	}
-	old, settings := program, []string{
-		"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + cmp.Or(*keepCatalog, smallResults), "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
-		"CUTROOM_BATCH_CALLS=1",
-	}
-	if *oldProgram != "" {
-		old = servertest.Program(*oldProgram)
-	}
-	ctx, data := steps(t), t.TempDir()
-	ended, err := old.Run(ctx, nil, "keys", "create", "--account", "acme", "--label", "laptop", "--data", data)
-	if err != nil || ended.ExitCode != 0 {
-		t.Fatalf("%+v, %v", ended, err)
-	}
-	v := version{
-		MadeAt: time.Now().UTC(), Key: strings.TrimSpace(ended.Stdout),
-		Files: map[string]string{}, Ended: map[string]string{},
-	}
-	server, err := old.Start(ctx, data, settings...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	endWith(t, server)
-	client := &servertest.Client{URL: server.URL(), Key: v.Key}
-	for i := range 3 {
-		content := bytes.Repeat(fmt.Appendf(nil, "file %d; ", i), 1+100*i)
-		v.Files[store(t, client, content).ID] = digestOf(content)
-	}
-	done := submit(ctx, t, client, fixtures.tiny)
-	if job, err := client.Await(bounded(t), done, nil); err != nil || job.Status != "completed" {
-		t.Fatalf("%+v, %v", job, err)
-	}
-	result, err := client.Content(ctx, done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.Ended[done] = digestOf(result.Body)
-	for ; v.Completions < 2; v.Completions++ {
-		ask(t, server, v.Key, http.MethodPost, "/v1/chat/completions",
-			`{"model":"cutroom-echo","messages":[{"role":"user","content":"hello"}]}`, &struct{}{})
-	}
-	await.Until(t, "the completions are counted", func() bool { return v.requests(t, server) >= v.Completions })
-	v.keepMore(t, server, old, data)
-	for range 2 {
-		submit(ctx, t, client, fixtures.tiny)
-	}
-	server.Kill()
-	change(t, filepath.Join(data, "cutroom.db"), func(db *sql.DB) (err error) {
-		if v.Open, err = texts(ctx, db, "select id from job where completed_at is null"); err != nil {
-			return err
-		}
-		return db.QueryRowContext(ctx, "pragma user_version").Scan(&v.Schema)
-	})
-	if len(v.Open) == 0 {
-		t.Fatal("all jobs had ended before the server was killed")
-	}
-	change(t, filepath.Join(data, "cutroom.db"), func(db *sql.DB) error {
-		open, err := texts(ctx, db, "select id from batch where ended_at is null")
-		if err == nil && len(open) != 1 {
-			t.Fatal("the batch had ended before the server was killed")
-		}
-		return err
-	})
-	v.pack(t, data)
-}
-
-func (v version) pack(t *testing.T, data string) {
-	t.Helper()
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	files := tar.NewWriter(compressed)
-	if err := filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(data, path)
-		if err != nil || strings.HasPrefix(name, "scratch") || name == "lock" || name == "reserve" {
-			return err
-		}
-		err = files.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: v.MadeAt})
-		if err == nil {
-			_, err = files.Write(content)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := json.MarshalIndent(v, "", "  ")
-	name := filepath.Join(versionsFolder, *keepVersion)
-	if err := errors.Join(err, files.Close(), compressed.Close(), os.MkdirAll(versionsFolder, 0o755),
-		os.WriteFile(name+".tar.gz", packed.Bytes(), 0o644),
-		os.WriteFile(name+".json", append(facts, '\n'), 0o644)); err != nil {
-		t.Fatal(err)
-	}
 }

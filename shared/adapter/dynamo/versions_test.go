@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
-	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -24,9 +21,6 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/awstest"
 )
-
-// keepVersion names a version whose items are stored as a fixture (see CONTRIBUTING.md).
-var keepVersion = flag.String("keep-version", "", "keep the items that this version writes")
 
 // itemsFolder contains the items that each version wrote, grouped by table, as DynamoDB returns them.
 var itemsFolder = filepath.Join("testdata", "versions")
@@ -258,54 +252,5 @@ func (k kept) wantMore(t *testing.T) {
 	}
 	if err != nil || seconds != 61 {
 		t.Errorf("sessions were open for %d s, %v", seconds, err)
-	}
-}
-
-func TestWriteItemsOfVersion(t *testing.T) {
-	if *keepVersion == "" {
-		t.Skip("no version is given with -keep-version")
-	}
-	k := newKept(t)
-	ctx := t.Context()
-	errs := []error{
-		k.keys.CreateKey(ctx, audit.Operator(longAgo), keyOfItems()),
-		k.files.Create(ctx, itemsFile, 0),
-		k.usage.Add(ctx, []usage.Record{
-			{ID: "one", Account: "acme", Key: "key_0123456789ab", Model: "chat", Day: "2026-02-03",
-				Counts: usage.Counts{Requests: 1, PromptTokens: 4}},
-			{ID: "two", Account: "acme", Key: "key_0123456789ab", Model: "chat", Day: "2026-02-03",
-				Counts: usage.Counts{Requests: 1, PromptTokens: 5}},
-			{ID: "three", Account: "acme", Key: "key_0123456789ab", Model: "gen-2.5", Day: "2026-02-03",
-				Counts: usage.Counts{SessionSeconds: 61}},
-		}),
-		k.budgets.Set(ctx, audit.Operator(longAgo), itemsBudget), k.batches.Create(ctx, itemsBatch, 0, 0),
-		k.files.Create(ctx, itemsUpload, 0),
-	}
-	for _, id := range []string{"waiting", "begun", "ended"} {
-		errs = append(errs, k.jobs.Accept(ctx, itemsJob(id), 10))
-	}
-	for _, id := range []string{"begun", "ended"} {
-		_, err := k.jobs.Start(ctx, "job_"+id, "old", longAgo)
-		errs = append(errs, err)
-	}
-	errs = append(errs, k.jobs.Complete(ctx, "job_ended", "old",
-		job.Result{Blob: "jobs/job_ended/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}, longAgo.Add(time.Minute)))
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	tables := map[string]any{}
-	for name, table := range k.tables {
-		var found struct{ Items []json.RawMessage }
-		if err := json.Unmarshal(k.raw(t, "Scan", map[string]any{"TableName": table}), &found); err != nil {
-			t.Fatal(err)
-		}
-		if len(found.Items) > 0 {
-			tables[name] = found.Items
-		}
-	}
-	text, err := json.MarshalIndent(tables, "", "  ")
-	if err := errors.Join(err, os.MkdirAll(itemsFolder, 0o755),
-		os.WriteFile(filepath.Join(itemsFolder, *keepVersion+".json"), append(text, '\n'), 0o644)); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -3,8 +3,6 @@ package sqsqueue_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,9 +17,6 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
 )
-
-// keepVersion names a version whose executions are stored as a fixture (see CONTRIBUTING.md).
-var keepVersion = flag.String("keep-version", "", "keep the executions of this version")
 
 var executionsFolder = filepath.Join("testdata", "versions")
 
@@ -132,29 +127,5 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 		if err := h.runs.Complete(t.Context(), id, "old", result, time.Now()); err == nil {
 			t.Errorf("%s ended twice", id)
 		}
-	}
-}
-
-func TestWriteExecutionOfVersion(t *testing.T) {
-	if *keepVersion == "" {
-		t.Skip("no version is given with -keep-version")
-	}
-	cloud := local.Cloud(t)
-	h := newHome(t, cloud)
-	h.accept(t, "job_1")
-	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
-	begun, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition, err := stepfn.Definition("aws", "TABLE")
-	if err != nil {
-		t.Fatal(err)
-	}
-	input := strings.NewReplacer(h.video.URL, "QUEUE", "job_1", "JOB").Replace(*begun.Input)
-	text, err := json.MarshalIndent(keptExecution{definition, json.RawMessage(input)}, "", "  ")
-	if err := errors.Join(err, os.MkdirAll(executionsFolder, 0o755),
-		os.WriteFile(filepath.Join(executionsFolder, *keepVersion+".json"), append(text, '\n'), 0o644)); err != nil {
-		t.Fatal(err)
 	}
 }
