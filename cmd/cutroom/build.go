@@ -299,18 +299,13 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 
 func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
-	able := engine.CapabilitiesOf(p.engine)
-	var describer worker.Describer
-	if able.Decodes {
-		describer = p.tools
-	}
 	s.worker = worker.New(worker.Config{
 		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Catalog: p.catalog,
 		Free: p.intake.Free, Folder: p.scratch, Slots: inEachLane(c.workers() + c.spare()),
-		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs, Now: s.clock.Now,
+		EngineHealth: engine.HealthOf(p.engine), Prefetch: engine.CapabilitiesOf(p.engine).Prefetch, Observer: runs, Now: s.clock.Now,
 		Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
 		Tools: worker.Tools{
-			Prober: p.tools, Posters: p.tools, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
+			Prober: p.tools, Posters: p.tools, Enhancer: p.enhancer, Signer: p.signer,
 		},
 		Pace: worker.Pace{
 			Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,

@@ -179,20 +179,14 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		return err
 	}
 	scraped, logged := p.metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, p.logger).Worker()
-	able := engine.CapabilitiesOf(edits.engine)
-	var describer worker.Describer
-	if able.Decodes {
-		describer = edits.tools
-	}
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine,
 		Catalog: s.catalog, Folder: p.scratch, Slots: s.lanes(), Guard: guard, GuardEvery: guardEvery,
-		EngineHealth: engine.HealthOf(edits.engine), Prefetch: able.Prefetch,
+		EngineHealth: engine.HealthOf(edits.engine), Prefetch: engine.CapabilitiesOf(edits.engine).Prefetch,
 		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer,
 		Logger: p.logger,
 		Tools: worker.Tools{
-			Prober: edits.tools, Posters: edits.tools, Describer: describer, Enhancer: edits.enhancer,
-			Signer: p.signer,
+			Prober: edits.tools, Posters: edits.tools, Enhancer: edits.enhancer, Signer: p.signer,
 		},
 		Pace: worker.Pace{
 			Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,

@@ -8,9 +8,6 @@ type Capabilities struct {
 	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine works, this
 	// machine receives the next job and fetches its inputs, so that the engine does not have to wait for them.
 	Prefetch bool
-	// Decodes is true for an engine that fails on inputs that FFmpeg cannot decode. In that case a
-	// video with a complete header is probed only after a failed run, to find the reason.
-	Decodes bool
 }
 
 type Capable interface {

@@ -19,7 +19,6 @@ import (
 
 func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
-		"*preview.Engine":     {Decodes: true},
 		"*engineserver.Pool":  {Prefetch: true},
 		"*openaimedia.Engine": {Prefetch: true},
 		"*comfyui.Engine":     {Prefetch: true},

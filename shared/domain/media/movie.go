@@ -2,6 +2,7 @@ package media
 
 import (
 	"encoding/binary"
+	"io"
 	"iter"
 	"math"
 )
@@ -199,6 +200,24 @@ func trackSize(w *window, b box) (width, height int) {
 	}
 	return width, height
 }
+
+// MatrixAt returns the offset of the matrix of an MP4's first track, in a header with 32-bit times, or 0.
+func MatrixAt(r io.ReaderAt, size int64) int64 {
+	w := &window{source: r, size: size}
+	for top := range boxes(w, 0, size) {
+		for trak := range boxes(w, top.start, top.end) {
+			for b := range boxes(w, trak.start, trak.end) {
+				if top.kind == "moov" && trak.kind == "trak" && b.kind == "tkhd" {
+					return b.start + 40 // with 32-bit times
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Upright is the matrix of a track that is shown as stored.
+var Upright = [9]uint32{1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30}
 
 // inspectHEIF reads the size of the largest picture from the image properties (ISO/IEC 23008-12).
 // The other pictures are thumbnails and masks.

@@ -164,17 +164,14 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	return t.explainProbe(ctx, err)
 }
 
-// sourceOf probes a video that has not been probed, unless the header describes it.
+// sourceOf probes a video that has not been probed.
 func (t *Tools) sourceOf(ctx context.Context, of engine.Depicted) (Source, error) {
 	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
 	if kind, _ := media.Find(of.MIME); !kind.Video || kind.Image || of.Info.Width > 0 {
 		return source, nil
 	}
-	info, whole, err := t.DescribeVideo(of.Path, of.MIME)
-	if err == nil && !whole {
-		info, _, _, err = t.tracks(ctx, of.Path, of.MIME)
-	}
-	source.Info = info
+	var err error
+	source.Info, _, _, err = t.tracks(ctx, of.Path, of.MIME)
 	return source, err
 }
 

@@ -217,22 +217,3 @@ func (c *capped) Write(p []byte) (int, error) {
 	}
 	return c.Buffer.Write(p)
 }
-
-// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete (see
-// [media.Describe]). It starts no program, so the pictures may still be undecodable. If the video
-// exceeds a limit, the error is ProbeVideo's.
-func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return media.Info{}, false, fmt.Errorf("ffmpeg: probe: %w", err)
-	}
-	defer file.Close()
-	stat, err := file.Stat()
-	if err != nil {
-		return media.Info{}, false, fmt.Errorf("ffmpeg: probe: %w", err)
-	}
-	if info, whole, err = media.Describe(file, stat.Size(), mime); err != nil || !whole {
-		return media.Info{}, false, err
-	}
-	return info, true, reject(media.CheckVideo(info, t.limits))
-}

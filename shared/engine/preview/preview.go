@@ -52,9 +52,6 @@ var _ engine.Engine = (*Engine)(nil)
 
 func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
-// The engine decodes its inputs with FFmpeg.
-func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
-
 const Name = understanding.Engine
 
 // Run implements [engine.Engine]. The stages are "analyze" and "edit".

@@ -34,7 +34,7 @@ func (l *lane) edit(
 	inputs.spec.PreviewEvery, inputs.spec.Free = l.worker.config.PreviewEvery, l.worker.config.Free
 	outcome, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
 	if err != nil {
-		return result, l.worker.explain(ctx, inputs, err)
+		return result, err
 	}
 	if outcome.Size != (catalog.Size{}) {
 		if most := j.Request.Length + slack(j.Request.Length); len(j.Holds) > 0 && j.Request.Length > 0 && outcome.Duration > most {
@@ -112,17 +112,6 @@ func (l *lane) runEngine(
 		}
 		report(p)
 	})
-}
-
-// explain returns why the engine failed. A video that has not been probed yet may be the reason, so it is probed now.
-func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
-	if !inputs.described || ctx.Err() != nil {
-		return failed
-	}
-	if _, err := w.config.Prober.ProbeVideo(ctx, inputs.spec.Data.Path, inputs.spec.Data.MIME); err != nil {
-		return fmt.Errorf("probe %s: %w", catalog.DataField, err)
-	}
-	return failed
 }
 
 // lingering returns a context in which a result can be stored. It outlives a drain by a short time,

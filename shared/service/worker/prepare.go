@@ -23,8 +23,6 @@ type preparation struct {
 	spec     engine.Spec
 	enhanced string
 	stages   map[string]time.Duration
-	// described means that the input video was not probed, because its header was sufficient.
-	described bool
 
 	job    job.Job
 	folder string
@@ -173,16 +171,6 @@ func (p *preparation) input(
 	}
 	fetched := time.Now()
 	p.stages[stageFetch] += fetched.Sub(begun)
-	if want == catalog.VideoFile && w.config.Describer != nil {
-		info, whole, err := w.config.Describer.DescribeVideo(path, stored.MIME)
-		if err != nil {
-			return nil, fmt.Errorf("describe %s: %w", field, err)
-		}
-		if whole {
-			p.described = true
-			return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
-		}
-	}
 	probing, end := w.beginStage(ctx, stageProbe)
 	read := engine.Input{Path: path, MIME: stored.MIME}
 	if want == catalog.ImageFile {

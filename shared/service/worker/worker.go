@@ -43,11 +43,6 @@ type Prober interface {
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer reads a video's header. whole means that a probe would return the same info (see [Prober]).
-type Describer interface {
-	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
-}
-
 type Signer interface {
 	// Sign copies spec.Output to the path, adds Content Credentials and returns them. It may create
 	// temporary files in the path's folder.
@@ -87,9 +82,6 @@ type Config struct {
 
 type Tools struct {
 	Prober Prober
-	// Describer replaces the probe for plain videos. If a run fails, its video is probed after all.
-	// nil means that every video is probed.
-	Describer Describer
 	// Posters makes thumbnails, Signer adds Content Credentials, and Enhancer expands prompts. Any
 	// of them may be nil.
 	Posters  Posters
