@@ -135,7 +135,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 }
 
 // The request is rejected immediately. Many clients wake the workers only once.
-func TestColdImageRequestWakesAWorker(t *testing.T) {
+func TestImageRequestStartsFirstWorker(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var woken []string
@@ -172,7 +172,7 @@ func TestColdImageRequestWakesAWorker(t *testing.T) {
 
 // wake starts as many tasks as the queued jobs need, but at least one. It does nothing if enough tasks have been
 // requested. scale adds tasks as the backlog grows, keeps new tasks, and removes idle tasks after a while.
-func TestFleetFollowsTheQueue(t *testing.T) {
+func TestFleetSizeFollowsQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()

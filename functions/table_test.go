@@ -31,7 +31,7 @@ func TestTableListsEveryFunction(t *testing.T) {
 	}
 }
 
-func TestEnvironmentHasOwnSettings(t *testing.T) {
+func TestFunctionGetsOnlyItsSettings(t *testing.T) {
 	f, ok := functions.Find("arrived")
 	if !ok {
 		t.Fatal("the function arrived is missing")

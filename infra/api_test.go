@@ -155,7 +155,7 @@ func checkMethod(t *testing.T, name string, method resource, want way) {
 	}
 }
 
-func TestGatewayErrorsHaveTheAPIShape(t *testing.T) {
+func TestGatewayErrorsHaveAPIFormat(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://app.example.com"})
 	statuses := map[string]string{
 		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404",

@@ -7,7 +7,7 @@ import (
 )
 
 // Names stay within their maximum length for the longest stage, and remain distinct.
-func TestNamesKeepTheirMaximumLength(t *testing.T) {
+func TestNamesStayWithinMaximumLength(t *testing.T) {
 	const stage = "a234567890123456"
 	made := synthesize(t, map[string]any{
 		"stage": stage, "protect": "false", "tracing": "on", "realtime": "true", "ingest": "fargate",

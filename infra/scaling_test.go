@@ -61,7 +61,7 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 
 // Every program that accepts jobs may wake the workers, because start events of executions are
 // delivered only on a best-effort basis.
-func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
+func TestProgramsThatAcceptJobsMayWakeWorkers(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := fmt.Sprint(f.Properties["FunctionName"])

@@ -8,7 +8,7 @@ import (
 )
 
 // A server that cannot reserve enough address space says so in one line.
-func TestStartNamesTheAddressSpaceLimit(t *testing.T) {
+func TestStartReportsAddressSpaceLimit(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(bounded(t), "sh", "-c", `ulimit -v 1500000 && exec "$0" dev`, string(program))
 	command.Env = append(os.Environ(), "CUTROOM_DATA="+t.TempDir(), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")

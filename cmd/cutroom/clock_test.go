@@ -200,7 +200,7 @@ func TestClockChangesLoseNothing(t *testing.T) {
 }
 
 // Waiting jobs keep their remaining time.
-func TestLastingClockStepIsFollowed(t *testing.T) {
+func TestPersistentClockStepIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
 	w.wall.Store(int64(5 * time.Hour))

@@ -184,7 +184,7 @@ func (v *vault) doctor() string {
 
 // The server changes nothing. It starts after a repair. No acknowledged upload loses a byte, even
 // if the database has no record of it.
-func TestLostDatabasesStopTheStart(t *testing.T) {
+func TestServerDoesNotStartWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	var older string
 	whole := newVault(t, func(v *vault) { older = v.copyOfDatabase() })
@@ -303,7 +303,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 }
 
 // Root runs commands in a folder that another user owns.
-func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
+func TestRootKeepsOwnerOfDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")

@@ -179,7 +179,7 @@ func (a *agent) isProtected() bool {
 
 // A worker receives SIGTERM when its spot instance is reclaimed or a deployment replaces it. It closes the connection
 // to the engine and immediately hands back the running job and the prefetched one. Neither loses an attempt.
-func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
+func TestInterruptedWorkerReturnsItsJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	engine, url := newEngineServer(t)

@@ -249,7 +249,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 	return f
 }
 
-func TestChecksPassOnSoundDeployment(t *testing.T) {
+func TestChecksPassOnHealthyDeployment(t *testing.T) {
 	d := start(t)
 	f := d.run(t.Context(), t, trial{})
 	if f.err != nil {

@@ -344,7 +344,7 @@ func (e endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-func TestLargeInputsCanBeCancelled(t *testing.T) {
+func TestUploadOfLargeInputCanBeCancelled(t *testing.T) {
 	c, s := serve(t, status(413, `{"detail":"too large"}`))
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
@@ -388,7 +388,7 @@ func TestPagesAreReadAsNeeded(t *testing.T) {
 	}
 }
 
-func TestEndlessListsEnd(t *testing.T) {
+func TestEndlessListsAreCutOff(t *testing.T) {
 	for name, page := range map[string]string{
 		"empty pages": `{"files":[],"next_cursor":"c"}`, "many values": `{"files":[{}` + strings.Repeat(",{}", 1<<20) + `]}`,
 	} {

@@ -76,7 +76,7 @@ func TestDownloadResumes(t *testing.T) {
 }
 
 // The file is named after the server's job id.
-func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
+func TestIncompleteDownloadsAreKeptNextToResults(t *testing.T) {
 	for id, want := range map[string]string{
 		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
 		`\..\b`: "results/a.mp4.%5C..%5Cb.part",
@@ -109,7 +109,7 @@ func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestKeyStaysWithTheService(t *testing.T) {
+func TestKeyIsSentOnlyToTheService(t *testing.T) {
 	store := &service{t: t, answers: []http.HandlerFunc{whole}}
 	elsewhere := httptest.NewServer(store)
 	defer elsewhere.Close()

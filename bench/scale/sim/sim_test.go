@@ -28,7 +28,7 @@ func ran(r *Result) (jobs int) {
 
 // The day has a shortage of workers, a lost zone, a deployment, and late or duplicate messages.
 // Every accepted job ends, and none is completed or billed twice.
-func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
+func TestBadDayLosesAndRepeatsNoJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 600, Failures: true, Strays: 0.2})
 	r := exact(t, w, err)
@@ -41,7 +41,7 @@ func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 }
 
 // All failures happen during the busiest minutes. Every accepted job ends exactly once.
-func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
+func TestBadWindowLosesAndRepeatsNoJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{
 		Seed: 7, Jobs: 100_000, Window: 2 * time.Minute, WarmUp: 30 * time.Second, Failures: true, Strays: 0.2,
@@ -56,7 +56,7 @@ func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 // For an hour and a half, only one in five of the workers needed is running. Accepted jobs still end in time:
 // admission does not count workers that do not start, no account has more waiting jobs than its turns with the
 // other accounts allow, and no image is accepted if its turn would come too late.
-func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
+func TestFewWorkersCompleteAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
 	if err != nil {

@@ -88,7 +88,7 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 }
 
 // A program that starts a server reads its URL and the path of its key, but never sees the key itself.
-func TestProgramsReadOneLineFromDev(t *testing.T) {
+func TestDevPrintsOneLineForPrograms(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
 	server := s.command([]string{"dev", "--json"})

@@ -66,7 +66,7 @@ func serve(t *testing.T, answers map[string]string) string {
 }
 
 // A model name from a server becomes part of the result's name.
-func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
+func TestServerCannotChooseResultPath(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")
 	if err := os.MkdirAll(results, 0o777); err != nil {
@@ -108,7 +108,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	}
 }
 
-func TestServersDoNotActOnTerminals(t *testing.T) {
+func TestServerCannotControlTerminal(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r\u202e\u2066\u2028`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +
 		`","error":{"code":"x` + evil + `","message":"x` + evil + `"}}`

@@ -70,7 +70,7 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 }
 
 // Even a message that consists of the smallest elements takes at most 20 bytes of memory per byte.
-func TestMessagesNeedLimitedMemory(t *testing.T) {
+func TestMessagesUseLimitedMemory(t *testing.T) {
 	const most = 1 << 20
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`
 	const initialize = `"method":"initialize","params":{"protocolVersion":"2025-06-18",` +

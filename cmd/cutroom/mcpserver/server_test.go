@@ -12,7 +12,7 @@ import (
 )
 
 // Many agents send null for optional arguments.
-func TestNullArgumentsAreAbsent(t *testing.T) {
+func TestNullArgumentsCountAsAbsent(t *testing.T) {
 	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
 		`"clientInfo":{"name":"a","version":"1"},"capabilities":{}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	for arguments, want := range map[string]string{

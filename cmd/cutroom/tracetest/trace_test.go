@@ -209,7 +209,7 @@ func TestHangingCollectorDelaysNothing(t *testing.T) {
 }
 
 // The server prints a single line.
-func TestInvalidEndpointStopsTheStart(t *testing.T) {
+func TestInvalidEndpointPreventsStart(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")

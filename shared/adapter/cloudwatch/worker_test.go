@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-func TestRunsBecomeLines(t *testing.T) {
+func TestRunsAreWrittenAsMetrics(t *testing.T) {
 	var out bytes.Buffer
 	w := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) },
 		slog.New(slog.DiscardHandler)).Worker()

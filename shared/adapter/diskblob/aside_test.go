@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
+func TestSetAsideBlobCanBeRestoredUntilDropped(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
 	store := openAt(t, root)

@@ -49,7 +49,7 @@ func TestReaderKeepsItsBlobAfterReplacement(t *testing.T) {
 	}
 }
 
-func TestCopyTakesNoSpace(t *testing.T) {
+func TestCopyUsesNoSpace(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "a", "bytes")
 	if err := store.Copy(t.Context(), "a", "b/c"); err != nil {

@@ -127,7 +127,7 @@ func TestJobItemsExpire(t *testing.T) {
 	}
 }
 
-func TestWorkersAreWarmAfterBeat(t *testing.T) {
+func TestHeartbeatMarksWorkersAsWarm(t *testing.T) {
 	cloud := local.Cloud(t)
 	now := time.Now()
 	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"),

@@ -80,7 +80,7 @@ func TestSecretIsFilledOnce(t *testing.T) {
 	}
 }
 
-func TestSecondProgramGetsFirstText(t *testing.T) {
+func TestSecondProgramGetsFirstSecret(t *testing.T) {
 	text, version := secrets.Unset, ""
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")

@@ -57,7 +57,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 }
 
 // Reported usage and the calls in flight still count as used.
-func TestAllocationsEndWithMachine(t *testing.T) {
+func TestRebootEndsAllocations(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}
 	before.pass(time.Hour)

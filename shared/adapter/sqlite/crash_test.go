@@ -46,7 +46,7 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 }
 
 // A server crash only invalidates the current runs of leased jobs: it does not use up an attempt.
-func TestCrashCostsNoRun(t *testing.T) {
+func TestCrashDoesNotCountAsRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
 	receive(t, db, "job_1", time.Hour)
@@ -82,7 +82,7 @@ func TestCrashCostsNoRun(t *testing.T) {
 }
 
 // If a job crashes the server, the other jobs that were leased lose no runs.
-func TestJobThatCrashesServerEnds(t *testing.T) {
+func TestJobThatCrashesServerFails(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")
 	crashes := 0

@@ -72,7 +72,7 @@ func TestListSkipsVeryManyExpiredFiles(t *testing.T) {
 	}
 }
 
-func TestSweepEndsAllFilesWithSmallLimit(t *testing.T) {
+func TestSweepDeletesAllExpiredFilesInSmallSteps(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 2*endBatch+1)
 	stored := func() (bytes int64) {
@@ -95,7 +95,7 @@ func TestSweepEndsAllFilesWithSmallLimit(t *testing.T) {
 	}
 }
 
-func TestUploadEndsEnoughExpiredFiles(t *testing.T) {
+func TestUploadDeletesEnoughExpiredFiles(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 3*endBatch)
 	f := newFile(4*endBatch, time.Time{})

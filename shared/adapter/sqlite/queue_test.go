@@ -238,7 +238,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 }
 
 // An account gets no second lease while there are as many running jobs as workers.
-func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
+func TestSecondLeasesLeaveSpareSlots(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestSessionsConform(t *testing.T) {
 }
 
 // After the restart, the machine's clock may show any time.
-func TestLeasesEndWithMachine(t *testing.T) {
+func TestRebootEndsLeases(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}
 	before.pass(time.Hour)

@@ -41,7 +41,7 @@ func calls(t *testing.T, store usage.Store) int64 {
 }
 
 // Ids are remembered for at least ten minutes.
-func TestUsageForgetsOldRecords(t *testing.T) {
+func TestOldUsageIsDeleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	now := time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: func() time.Time { return now }})

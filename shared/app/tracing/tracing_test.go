@@ -227,7 +227,7 @@ func TestHangingEndpointBlocksNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutSettingsNothingIsTraced(t *testing.T) {
+func TestTracingIsOffByDefault(t *testing.T) {
 	for name, open := range map[string]func(getenv func(string) string) (otlp.Traces, error){
 		"New": func(getenv func(string) string) (otlp.Traces, error) {
 			return tracing.New(t.Context(), getenv, aws.Config{}, "cutroom-worker", slog.New(slog.DiscardHandler))

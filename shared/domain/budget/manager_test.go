@@ -117,7 +117,7 @@ func later(d time.Duration) {
 }
 
 // Thousands of calls take few store writes, and unused amounts are returned within seconds.
-func TestManagerDrawsInMemory(t *testing.T) {
+func TestManyCallsShareOneAllocation(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1_000_000), w.start(nil)
 		for range 2000 {
@@ -245,7 +245,7 @@ func TestCallCountsInItsFirstWindow(t *testing.T) {
 }
 
 // A process that stays suspended until its allocation has expired draws nothing more from it.
-func TestFrozenProcessDrawsNothing(t *testing.T) {
+func TestSuspendedProcessSpendsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
 		// want is how much of an allocation of 70 stays used; 10 were spent and 30 were reserved.

@@ -17,7 +17,7 @@ func checkAt(t *testing.T, p *backend, now time.Time, running int) {
 
 // A deployment replaces workers that were requested long ago. If the time since that request counted as their startup
 // duration, a sleeping fleet would reject jobs.
-func TestReplacedWorkersDoNotRaiseStartTime(t *testing.T) {
+func TestReplacedWorkersDoNotRaiseStartupDuration(t *testing.T) {
 	for name, dips := range map[string][]int{"one of two": {1}, "both": {0, 1}, "again and again": {1, 2, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			p := &backend{desired: 2, jobs: 4}

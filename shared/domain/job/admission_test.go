@@ -76,7 +76,7 @@ func TestFirstJobsWithoutWorkerAreAccepted(t *testing.T) {
 }
 
 // One account's ten-minute jobs do not fill the queue for an account without jobs.
-func TestSparePlaceIsForOtherAccounts(t *testing.T) {
+func TestSpareSlotIsForOtherAccounts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		backlog job.Backlog

@@ -31,7 +31,7 @@ func TestEstimatesAreInterpolatedAndExtrapolated(t *testing.T) {
 	}
 }
 
-func TestLongestClipEndsInTime(t *testing.T) {
+func TestLongestClipFinishesInTime(t *testing.T) {
 	e, within := curve(), time.Minute
 	longest := e.Longest(5*time.Minute, within)
 	if longest != 10*time.Second { // a 10 s clip takes 90 s

@@ -55,7 +55,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 }
 
 // Jobs whose turn is later do not count.
-func TestAdmissionFitsCallersWait(t *testing.T) {
+func TestAdmissionRespectsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
 	for _, c := range []struct {

@@ -169,7 +169,7 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // The header of an MP4 often follows gigabytes of media data, and each read may be a request to the blob store.
-func TestInspectReadsLittle(t *testing.T) {
+func TestInspectReadsFewBytes(t *testing.T) {
 	clip, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func checkFault(t *testing.T, err error, want string) {
 }
 
 // Frame rates of cameras are accepted. No machine could decode the rejected videos in time.
-func TestPhoneVideosPass(t *testing.T) {
+func TestPhoneVideosAreAccepted(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
 		rate          float64

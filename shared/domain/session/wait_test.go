@@ -156,7 +156,7 @@ func TestFullQueueRejectsClient(t *testing.T) {
 	})
 }
 
-func TestWaitContinuesUnderNextLease(t *testing.T) {
+func TestWaitContinuesWithNextLease(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first := w.wait(t, 9)

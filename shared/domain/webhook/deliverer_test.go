@@ -195,7 +195,7 @@ func TestRetriesSendTheSameMessage(t *testing.T) {
 	}
 }
 
-func TestWaitsHaveJitter(t *testing.T) {
+func TestRetryDelaysHaveJitter(t *testing.T) {
 	w := newWorld(t, status(500))
 	w.Random = func() float64 { return 0.999 }
 	w.ended()

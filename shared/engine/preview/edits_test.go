@@ -63,7 +63,7 @@ func TestGeometryIsEdited(t *testing.T) {
 }
 
 // Each time edit shows the input's moments at the right times, and has the right length.
-func TestTimeIsEdited(t *testing.T) {
+func TestTimingIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 2 * time.Second
 	before := frames(t, run(t, spec), spec.Size)
@@ -215,7 +215,7 @@ func TestCutBetweenFramesIsMade(t *testing.T) {
 }
 
 // A prompt full of quotations must not keep the program busy.
-func TestPromptHasFewTexts(t *testing.T) {
+func TestNumberOfTextsInPromptIsLimited(t *testing.T) {
 	read := look.Read("write "+strings.Repeat(`"WWWWWWWWWW" `, 285), nil)
 	if len(read.Edits) > 4 || len(read.Ignored) == 0 {
 		t.Errorf("%d texts, ignored %q", len(read.Edits), read.Ignored)

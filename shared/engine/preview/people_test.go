@@ -39,7 +39,7 @@ func portrait(t testing.TB, prompt string) engine.Spec {
 }
 
 // The head does not change unless it is the subject. The wall behind it changes as the prompt says.
-func TestBackgroundAndPersonAreEditedApart(t *testing.T) {
+func TestBackgroundAndPersonAreEditedSeparately(t *testing.T) {
 	for _, c := range []struct {
 		prompt    string
 		reference string
@@ -83,7 +83,7 @@ func TestBackgroundAndPersonAreEditedApart(t *testing.T) {
 }
 
 // The result is a PNG whose background is transparent.
-func TestImagesLoseTheirBackground(t *testing.T) {
+func TestImageBackgroundsAreRemoved(t *testing.T) {
 	still := filepath.Join(t.TempDir(), "still.png")
 	mediatest.Run(t, "-i", personClip, "-frames:v", "1", still)
 	spec := portrait(t, "remove the background")

@@ -97,7 +97,7 @@ func TestBriefStepsAreIgnored(t *testing.T) {
 	}
 }
 
-func TestLastingStepsAreFollowed(t *testing.T) {
+func TestPersistentStepsAreAdopted(t *testing.T) {
 	m := newMachine(t)
 	k, right := m.mustOpen(), m.wall
 	const step = -90 * time.Second

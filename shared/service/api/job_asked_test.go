@@ -21,7 +21,7 @@ type asked struct {
 }
 
 // A job's record contains the original names of its inputs without folders, and the names of referenced files.
-func TestJobShowsNamesOfItsInputs(t *testing.T) {
+func TestJobShowsInputNames(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
 	stored := w.stored(w.send(studio, part{"file", `C:\\photos\\Shirt, blue.png`, image}))

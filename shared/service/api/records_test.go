@@ -28,7 +28,7 @@ func (w *world) recordCalls(key, other, file string) map[string]answer {
 }
 
 // When the disk is full, reading and deleting still work.
-func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
+func TestRecordsKeepDiskReserve(t *testing.T) {
 	var full atomic.Bool
 	w := newWorld(t, setup{free: func() (int64, error) {
 		if full.Load() {

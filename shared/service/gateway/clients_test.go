@@ -32,7 +32,7 @@ func TestClientMetadataOfItemsIsDropped(t *testing.T) {
 }
 
 // Codex first tries a WebSocket. It falls back to POST immediately only if it gets 426.
-func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
+func TestWebSocketUpgradeGets426(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.get("/v1/responses", studio, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
 		"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==")
@@ -46,7 +46,7 @@ func TestWebSocketUpgradeIsAnswered426(t *testing.T) {
 }
 
 // Since version 0.17, vLLM reads "reasoning". Other servers read "reasoning_content".
-func TestEarlierReasoningGetsTheNameThatServersRead(t *testing.T) {
+func TestEarlierReasoningUsesUpstreamFieldName(t *testing.T) {
 	const thought = `{"model":"small","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"h\"m","signature":""},{"type":"text","text":"a"}]}]}`
 	const item = `{"model":"small","input":[{"type":"reasoning","content":[{"type":"reasoning_text","text":"h\"m"}]},{"role":"assistant","content":"a"}]}`
 	const chat = `{"model":"small","messages":[{"role":"assistant", "FIELD" : "h\"m","content":"a"},{"FIELD":null,"role":"user","content":"b"}]}`

@@ -55,7 +55,7 @@ const nativeResponse = `{"id":"r","object":"response","status":"completed","mode
 	`"usage":{"input_tokens":1,"output_tokens":2}}`
 
 // Clients refer to earlier responses and their items, whether the server supports the dialect or not.
-func TestLaterCallsReferToKeptResponses(t *testing.T) {
+func TestLaterCallsCanReferToKeptResponses(t *testing.T) {
 	native := events(`{"type":"response.output_item.added","item":{"id":"m","type":"message"}}`,
 		`{"type":"response.completed","response":`+nativeResponse+`}`)
 	for _, c := range []struct{ name, rows, whole string }{
@@ -123,7 +123,7 @@ func TestLaterCallsReferToKeptResponses(t *testing.T) {
 	}
 }
 
-func TestUnkeptResponsesAreRefused(t *testing.T) {
+func TestMissingResponsesAreRejected(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: longRow, responses: responses(t)})
 	ask := func(body string) answer { return w.post("/v1/responses", `{"model":"small",`+body+`}`) }

@@ -185,7 +185,7 @@ func TestFormsUseLittleMemory(t *testing.T) {
 }
 
 // Part headers stay in memory until the whole form has been read, so long names are rejected.
-func TestLongHeaderOfPartIsRejected(t *testing.T) {
+func TestLongPartHeaderIsRejected(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	for length, status := range map[int]int{10 << 10: 200, 20 << 10: 400} {
 		body := "--x\r\nContent-Disposition: form-data; name=\"" + strings.Repeat("a", length) + "\"\r\n\r\nv\r\n" +

@@ -92,7 +92,7 @@ func TestPingFloodDisconnects(t *testing.T) {
 }
 
 // Clients of an account whose slots are taken keep no place of the connections that are being authenticated.
-func TestFullAccountKeepsNobodyOut(t *testing.T) {
+func TestFullAccountDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Minute}})
 	w.open("gen-latest", studio)
 	for range 280 { // more connections than may be being authenticated

@@ -169,7 +169,7 @@ func (p slowPictures) Still(ctx context.Context, data []byte, _ string, _ int) (
 	return make([]byte, 4), catalog.Size{Width: 1, Height: 1}, nil
 }
 
-func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
+func TestSlowImagesDelayOnlyTheirAccount(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow})
 	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)

@@ -55,7 +55,7 @@ func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	}
 }
 
-func TestEndIsAnnouncedInRoom(t *testing.T) {
+func TestSessionEndIsAnnouncedInRoom(t *testing.T) {
 	for name, of := range map[string]struct {
 		setup  setup
 		key    func(t *testing.T, w *world) string

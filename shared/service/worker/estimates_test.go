@@ -118,7 +118,7 @@ func TestEstimatesArePublishedWhenTheyChange(t *testing.T) {
 	})
 }
 
-func TestEngineWithoutEstimatesRemovesPublished(t *testing.T) {
+func TestEngineWithoutEstimatesRemovesPublishedOnes(t *testing.T) {
 	estimating, b := estimating(t, script(succeed))
 	estimating.Run(t.Context()) // returns because the engine has no estimates
 	if got := b.takes(); !slices.Equal(got, []float64{-1}) || len(b.published[0]) != 0 {

@@ -304,7 +304,7 @@ func TestJobIsCompleted(t *testing.T) {
 	}
 }
 
-func TestLostSoundIsNoticed(t *testing.T) {
+func TestNoticeReportsLostSound(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("a clip with an unknown sound", 0)
@@ -495,7 +495,7 @@ type silentDelivery struct{ worker.Delivery }
 func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
 
 // If an engine's output is a link, it is not delivered, because it could point to any file.
-func TestLinkIsNotDelivered(t *testing.T) {
+func TestLinkIsNotDeliveredAsResult(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFastEnlargementMatchesTaps(t *testing.T) {
+func TestFastEnlargementMatchesSlowOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
 		width, height := size[0], size[1]

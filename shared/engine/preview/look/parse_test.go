@@ -266,7 +266,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // Reading takes memory in proportion to the prompt's length, whatever its characters are.
-func TestReadingIsLinear(t *testing.T) {
+func TestParsingTimeIsLinear(t *testing.T) {
 	used := func(prompt string) float64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -101,7 +101,7 @@ func TestSizesFitTheNetwork(t *testing.T) {
 }
 
 // A blank picture starts a new scene, without people.
-func TestMasksStartAnewAtCuts(t *testing.T) {
+func TestMasksRestartAtCuts(t *testing.T) {
 	finder, err := person.NewFinder(landscape)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestMasksStartAnewAtCuts(t *testing.T) {
 	}
 }
 
-func TestPicturesWithoutFaces(t *testing.T) {
+func TestNoFacesAreFoundInPlainPictures(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},
 	} {

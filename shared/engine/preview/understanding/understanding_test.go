@@ -154,7 +154,7 @@ func TestReferencesAreReported(t *testing.T) {
 	}
 }
 
-func TestSessionsHaveNoEditsOfTheBackground(t *testing.T) {
+func TestSessionsDoNotEditBackground(t *testing.T) {
 	for _, prompt := range []string{"blur the background", "remove the background", "anime only on the person"} {
 		got := understanding.Of(understanding.Request{Kind: edit, Prompt: prompt, Live: true})
 		if len(got.Understood) > 0 || !strings.Contains(got.Notice, "not a live session") {

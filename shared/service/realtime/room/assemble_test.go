@@ -97,7 +97,7 @@ func TestLostPacketsAreRequested(t *testing.T) {
 }
 
 // maxEncoded also limits the packets' headers.
-func TestUnfinishedFrameHoldsLittleMemory(t *testing.T) {
+func TestUnfinishedFrameUsesLittleMemory(t *testing.T) {
 	a, most := newAssembler(), 0
 	for number := range uint16(2 * maxHeld) {
 		packet := &rtp.Packet{Payload: bytes.Repeat([]byte{16}, 1000), Header: rtp.Header{SequenceNumber: number}}

@@ -93,7 +93,7 @@ func TestInvalidOfferDisconnectsParticipant(t *testing.T) {
 }
 
 // A token that joins in a loop is rejected, and locks out neither others nor the session's client.
-func TestJoinsOfTokenAreLimited(t *testing.T) {
+func TestJoinsPerTokenAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	dial := func(token string) int {
@@ -253,7 +253,7 @@ func heap() int {
 }
 
 // The library keeps state for every sender of reports, even if the sender is made up.
-func TestSendersOfReportsAreLimited(t *testing.T) {
+func TestReportSendersAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	bounds.reports.SetLimit(rate.Inf)
 	passed := 0
@@ -298,7 +298,7 @@ func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 }
 
 // The library does work for each number between two packets, so a jump costs up to 0.4 ms.
-func TestJumpsOfNumbersAreLimited(t *testing.T) {
+func TestSequenceNumberJumpsAreLimited(t *testing.T) {
 	const extension, most = 5, 1<<15 - 1
 	info := &interceptor.StreamInfo{RTPHeaderExtensions: []interceptor.RTPHeaderExtension{
 		{URI: sdp.TransportCCURI, ID: extension},
@@ -348,7 +348,7 @@ func TestJumpsOfNumbersAreLimited(t *testing.T) {
 }
 
 // A participant's packets are counted before they are decrypted.
-func TestMediaAreLimited(t *testing.T) {
+func TestMediaIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	bounds.buffer(packetio.RTPBufferPacket, 1)
 	passed := 0
@@ -594,7 +594,7 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 }
 
 // The library's queue for a peer is unlimited, and takes 8 KiB for each packet.
-func TestFloodTakesLittleMemory(t *testing.T) {
+func TestFloodUsesLittleMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -616,7 +616,7 @@ func TestFloodTakesLittleMemory(t *testing.T) {
 	c.Sees(25)
 }
 
-func TestUnansweredOfferEndsParticipant(t *testing.T) {
+func TestUnansweredOfferDisconnectsParticipant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -631,7 +631,7 @@ func TestUnansweredOfferEndsParticipant(t *testing.T) {
 }
 
 // The server sends a participant at most twice as many bytes as it receives.
-func TestAddressesOfClientAreLimited(t *testing.T) {
+func TestAddressesPerClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -701,7 +701,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 }
 
 // The library would keep a connection's packets for each new name, even after the connection has ended.
-func TestInventedNamesTakeNoMemory(t *testing.T) {
+func TestUnknownNamesUseNoMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	before := heap()
 	for i := range 1000 {
@@ -725,7 +725,7 @@ func TestInventedNamesTakeNoMemory(t *testing.T) {
 }
 
 // Each connection holds packets that its client does not read.
-func TestConnectionsOfPeerAreLimited(t *testing.T) {
+func TestConnectionsPerPeerAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, false)
@@ -1003,7 +1003,7 @@ func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 	livekittest.Join(t, config).Sees(5)
 }
 
-func TestSignallingIsRateLimited(t *testing.T) {
+func TestSignalingIsRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := livekittest.Join(t, w.as(r, livekit.Version1, false))
