@@ -17,10 +17,15 @@ const paintedPixels = 640 * 360
 
 func (e *edit) compose(ctx context.Context) error {
 	size := paintedSize(e.size)
-	e.frames = &ffmpeg.Frames{
-		Reader: &painter{ctx: ctx, scene: scene.Choose(e.spec.Prompt, e.spec.Seed), size: size, fps: e.fps, left: e.length()},
-		Size:   size, FPS: e.fps,
+	chosen, frame, painted := scene.Choose(e.spec.Prompt, e.spec.Seed), make([]byte, 3*size.Width*size.Height), 0
+	paint := func() ([]byte, error) {
+		if painted == e.length() {
+			return nil, io.EOF
+		}
+		painted++
+		return frame, chosen.Paint(ctx, frame, size.Width, size.Height, float64(painted-1)/float64(e.fps))
 	}
+	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: paint}, Size: size, FPS: e.fps}
 	link := e.filter(e.full(), "[0:v:0]")
 	link, err := e.draw(ctx, link, look.Scenery(e.spec.Prompt, e.spec.Seed))
 	if err != nil {
@@ -38,36 +43,21 @@ func paintedSize(size catalog.Size) catalog.Size {
 	return size
 }
 
-type painter struct {
-	ctx           context.Context
-	scene         scene.Scene
-	size          catalog.Size
-	fps           int
-	painted, left int
-	frame, rest   []byte
+// frameReader reads frames one after another. next returns io.EOF after the last frame.
+type frameReader struct {
+	next func() ([]byte, error)
+	rest []byte
 }
 
-func (p *painter) Read(to []byte) (int, error) {
-	if len(p.rest) == 0 {
-		if err := p.next(); err != nil {
+func (r *frameReader) Read(to []byte) (int, error) {
+	if len(r.rest) == 0 {
+		frame, err := r.next()
+		if err != nil {
 			return 0, err
 		}
+		r.rest = frame
 	}
-	n := copy(to, p.rest)
-	p.rest = p.rest[n:]
+	n := copy(to, r.rest)
+	r.rest = r.rest[n:]
 	return n, nil
-}
-
-func (p *painter) next() error {
-	if p.left == 0 {
-		return io.EOF
-	}
-	if p.frame == nil {
-		p.frame = make([]byte, 3*p.size.Width*p.size.Height)
-	}
-	if err := p.scene.Paint(p.ctx, p.frame, p.size.Width, p.size.Height, float64(p.painted)/float64(p.fps)); err != nil {
-		return err
-	}
-	p.painted, p.left, p.rest = p.painted+1, p.left-1, p.frame
-	return nil
 }

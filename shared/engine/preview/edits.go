@@ -149,32 +149,18 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
-	size := int64(e.frameBytes())
-	e.frames = &ffmpeg.Frames{
-		Reader: &backward{file: frames, frame: size, at: info.Size() / size * size}, Size: e.size, FPS: e.fps, Planar: true,
+	frame, left := make([]byte, e.frameBytes()), info.Size()/int64(e.frameBytes())
+	backward := func() ([]byte, error) {
+		if left == 0 {
+			return nil, io.EOF
+		}
+		left--
+		_, err := frames.ReadAt(frame, left*int64(len(frame)))
+		return frame, err
 	}
+	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: backward}, Size: e.size, FPS: e.fps, Planar: true}
 	e.inputs = append(e.inputs, ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}) // for its sound
 	return e.filter("setparams=range=tv:colorspace=bt709,format=gbrp", "[0:v:0]"), nil
-}
-
-// backward reads a file's frames from last to first.
-type backward struct {
-	file io.ReaderAt
-	// frame is the size of a frame, at is the offset of the current frame, and read is how many of
-	// its bytes were read.
-	frame, at, read int64
-}
-
-func (b *backward) Read(to []byte) (int, error) {
-	if b.read == 0 || b.read == b.frame {
-		if b.at == 0 {
-			return 0, io.EOF
-		}
-		b.at, b.read = b.at-b.frame, 0
-	}
-	n, err := b.file.ReadAt(to[:min(int64(len(to)), b.frame-b.read)], b.at+b.read)
-	b.read += int64(n)
-	return n, err
 }
 
 // sound returns the filters of the input's sound.

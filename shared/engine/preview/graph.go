@@ -24,10 +24,6 @@ type graph struct {
 	// luma is true while pictures are 8-bit 4:2:0 (luma, and chroma at half size) and still in the
 	// input's color matrix.
 	luma bool
-	// gray is true while red, green and blue are the same.
-	gray bool
-	// single is true while pictures have a single plane that stands for red, green and blue.
-	single bool
 	// crisp is true if pictures have few-colored blocks whose edges must stay sharp.
 	crisp bool
 	// restless grades how much a texture changes from frame to frame.
@@ -48,29 +44,17 @@ const (
 	calm restlessness = iota
 	// waving pictures move everywhere, but only slightly.
 	waving
-	// jumping textures stay for several frames and then move elsewhere.
-	jumping
-	// rushing textures move farther per frame than an encoder searches.
+	// rushing textures jump, or move farther per frame than an encoder searches.
 	rushing
-	// flickering textures move elsewhere every other frame or so.
-	flickering
 )
-
-// flickerTo is the longest time in seconds that a flickering texture stays put.
-const flickerTo = 0.15
 
 // At or above this speed, in units per second, a texture rushes. At 720 lines and 20 frames per
 // second, this is 14 pixels per frame. Encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {
-	switch {
-	case motion.Hold > 0 && motion.Hold <= flickerTo:
-		g.restless = flickering
-	case motion.Hold > 0:
-		g.restless = max(g.restless, jumping)
-	case math.Hypot(motion.Right, motion.Down) >= rushFrom:
-		g.restless = max(g.restless, rushing)
+	if motion.Hold > 0 || math.Hypot(motion.Right, motion.Down) >= rushFrom {
+		g.restless = rushing
 	}
 }
 

@@ -14,14 +14,10 @@ import (
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
-	l.Ops = g.early(l.Ops)
 	for at, op := range l.Ops {
 		var err error
 		switch lines, draws := op.(look.Lines); {
 		case g.size == full && g.softens(l.Ops[at:]):
-			if g.single {
-				link = g.colors(link)
-			}
 			g.size = partOf(full, g.part(l.Ops[at:]))
 			link = g.filter(g.reduce(1), link)
 		case g.size == full || g.coarse(op):
@@ -58,7 +54,7 @@ func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
 		case look.Warp:
-			if op.Soft {
+			if op.Waves() {
 				return false
 			}
 			continue
@@ -112,19 +108,6 @@ func (g *graph) coarse(op look.Op) bool {
 }
 
 func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
-	if g.single {
-		switch op := op.(type) {
-		case look.Layer:
-			if op.Gray() {
-				return g.layer(link, op, seed)
-			}
-		case look.Grade:
-			if !op.LUT.Nearest {
-				return g.grade(link, op.LUT)
-			}
-		}
-		link = g.colors(link)
-	}
 	switch op := op.(type) {
 	case look.Smooth:
 		return g.shape(link, bilateral(g.length(op.Radius), op.Range, 7)), nil
@@ -138,13 +121,6 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 		return g.grade(link, op.LUT)
 	case look.Lines:
 		return g.linesOf(link, op, g.size)
-	case look.Warp:
-		if op.Soft && op.Motion != (look.Motion{}) {
-			g.restless = max(g.restless, waving)
-		}
-		if op.Soft && g.luma && g.even() {
-			return g.wave(link, op, seed)
-		}
 	}
 	return g.coloured(g.colors(link), op, seed)
 }
@@ -158,10 +134,12 @@ func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
 	case look.Bloom:
 		return g.bloom(link, op), nil
 	case look.Fringe:
-		g.gray = false
 		shift := g.pixels(op.Shift)
 		return g.filter(fmt.Sprintf("rgbashift=rh=%d:bh=%d:edge=smear", -shift, shift), link), nil
 	case look.Warp:
+		if op.Waves() {
+			g.restless = max(g.restless, waving)
+		}
 		return g.warp(link, op, seed)
 	case look.Layer:
 		return g.layer(link, op, seed)
@@ -183,12 +161,8 @@ func (g *graph) shape(link, filters string) string {
 
 func (g *graph) even() bool { return g.size.Width%2 == 0 && g.size.Height%2 == 0 }
 
-// colors converts a picture to RGB if it is luma and chroma or a single plane.
+// colors converts a picture to RGB if it is luma and chroma.
 func (g *graph) colors(link string) string {
-	if g.single {
-		g.single = false
-		return g.triple(link)
-	}
 	if !g.luma {
 		return link
 	}
@@ -217,11 +191,6 @@ func (g *graph) flatten(op look.Flatten) string {
 // grade changes colors with a table, in 16 bits. The filter is several times faster with 16 bits
 // than with 8, which outweighs the conversions. zscale converts in a quarter of scale's time.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
-	if g.gray && !g.luma && !lut.Nearest {
-		g.gray = false
-		return g.toned(link, lut), nil
-	}
-	g.gray = false
 	table, err := g.table(lut)
 	if err != nil {
 		return "", err
@@ -231,31 +200,6 @@ func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	}
 	g.luma = false
 	return g.filter(table, link), nil
-}
-
-// toned is grade for a gray picture, whose colors lie on the table's diagonal. Each output channel
-// is a piecewise linear function of the gray level.
-func (g *graph) toned(link string, lut *look.LUT) string {
-	side, _ := lut.Points()
-	step := 255 / float64(side-1)
-	at := func(point, channel int) float64 {
-		v := float64(point) / float64(side-1)
-		r, green, b := lut.At(v, v, v)
-		return 255 * [3]float64{r, green, b}[channel]
-	}
-	// The expression is a binary tree, of which only one branch is evaluated.
-	var curve func(channel, from, to int) string
-	curve = func(channel, from, to int) string {
-		if to == from+1 {
-			value := at(from, channel)
-			return fmt.Sprintf("%.3f%+.5f*(val-%.5f)", value+0.5, (at(to, channel)-value)/step, float64(from)*step)
-		}
-		middle := (from + to) / 2
-		below, above := curve(channel, from, middle), curve(channel, middle, to)
-		return fmt.Sprintf("if(lt(val,%.5f),%s,%s)", float64(middle)*step, below, above)
-	}
-	of := func(channel int) string { return levels(curve(channel, 0, side-1)) }
-	return g.filter(fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", of(0), of(1), of(2)), g.colors(link))
 }
 
 // clarity works on either luma and chroma or RGB.
@@ -272,9 +216,6 @@ func (g *graph) clarity(link string, op look.Clarity) string {
 
 // linesOf draws lines at the given size over a picture that may be smaller.
 func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, error) {
-	if g.single {
-		link = g.colors(link)
-	}
 	picture, drawing := g.split(link)
 	light, format := "val", "format=gray"
 	if g.luma {
@@ -295,43 +236,22 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 		}
 		return err
 	}
-	gray := op.Ink[0] == op.Ink[1] && op.Ink[1] == op.Ink[2]
-	g.gray = gray && (op.Fill == nil && g.gray || op.Fill != nil && op.Fill.Gray())
 	halved := g.size != at
 	if !halved || op.Fill != nil && op.Fill.Gentle() {
 		if err := fill(); err != nil {
 			return "", err
 		}
 	}
-	single := g.gray && op.Fill == nil
-	if single {
-		picture = g.filter("extractplanes=g", picture)
-	}
 	if halved {
 		g.size = at
-		whole := g.zscale(at.Width, at.Height, "bicubic")
-		ratio = g.filter(whole, ratio)
-		if !single {
-			whole += g.planar()
-		}
-		picture = g.filter(whole, picture)
+		ratio = g.filter(g.zscale(at.Width, at.Height, "bicubic"), ratio)
+		picture = g.filter(g.restore(), picture)
 	}
 	if err := fill(); err != nil {
 		return "", err
 	}
-	if gray {
-		ratio = g.filter("lut=c0="+curve(op, op.Ink[0]), ratio)
-	}
-	if single {
-		g.single = true
-		return g.filter("blend=all_mode=multiply", picture, ratio), nil
-	}
-	ratio = g.triple(ratio)
-	if !gray {
-		ratio = g.filter(
-			fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", curve(op, op.Ink[0]), curve(op, op.Ink[1]), curve(op, op.Ink[2])), ratio,
-		)
-	}
+	inks := fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", curve(op, op.Ink[0]), curve(op, op.Ink[1]), curve(op, op.Ink[2]))
+	ratio = g.filter(inks, g.triple(ratio))
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
@@ -360,7 +280,6 @@ func (g *graph) bloom(link string, op look.Bloom) string {
 }
 
 func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
-	g.gray = g.gray && op.Gray()
 	g.stir(op.Motion)
 	drawn, err := g.picture(op.Draw(g.size.Width, g.size.Height, seed))
 	if err != nil {
@@ -401,11 +320,11 @@ func (g *graph) full() string {
 // reduce and restore return filters that scale to a fraction of the result's size and back, for planar
 // pictures that keep their format.
 func (g *graph) reduce(factor int) string {
-	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
+	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + "," + g.planar()
 }
 
 func (g *graph) restore() string {
-	return g.zscale(g.size.Width, g.size.Height, "bicubic") + g.planar()
+	return g.zscale(g.size.Width, g.size.Height, "bicubic") + "," + g.planar()
 }
 
 func (g *graph) zscale(width, height int, filter string) string {
@@ -421,9 +340,9 @@ func evened(side int) int { return max(2, side/2*2) }
 // planar returns the filter that keeps the graph's pixel format.
 func (g *graph) planar() string {
 	if g.luma {
-		return ",format=yuv420p"
+		return "format=yuv420p"
 	}
-	return ",format=gbrp"
+	return "format=gbrp"
 }
 
 // zscale must keep the RGB range and must not dither.

@@ -96,7 +96,8 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		return nil
 	}
 	e.people = found
-	e.frames = &ffmpeg.Frames{Reader: &areas{people: found, left: max(1, e.length())}, Size: found.size, FPS: max(1, e.fps)}
+	marked := &areas{people: found, left: max(1, e.length())}
+	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: marked.next}, Size: found.size, FPS: max(1, e.fps)}
 	return nil
 }
 
@@ -166,30 +167,17 @@ func (s *scanner) next() error {
 	return nil
 }
 
-// areas reads frames that mark people in red and faces in green.
+// areas makes frames that mark people in red and faces in green.
 type areas struct {
 	*people
 	frames, left int
-	mask         []byte
-	frame, rest  []byte
+	mask, frame  []byte
 }
 
-func (a *areas) Read(to []byte) (int, error) {
-	if len(a.rest) == 0 {
-		if a.left == 0 {
-			return 0, io.EOF
-		}
-		if err := a.next(); err != nil {
-			return 0, err
-		}
-		a.rest = a.frame
+func (a *areas) next() ([]byte, error) {
+	if a.left == 0 {
+		return nil, io.EOF
 	}
-	n := copy(to, a.rest)
-	a.rest = a.rest[n:]
-	return n, nil
-}
-
-func (a *areas) next() error {
 	pixels := a.size.Width * a.size.Height
 	a.frame, a.mask = make([]byte, 3*pixels), make([]byte, pixels)
 	if a.masks != nil {
@@ -198,7 +186,7 @@ func (a *areas) next() error {
 			if n, err := a.masks.ReadAt(a.mask, int64(at*pixels)); n == pixels {
 				break
 			} else if err != nil && err != io.EOF {
-				return fmt.Errorf("preview: %w", err)
+				return nil, fmt.Errorf("preview: %w", err)
 			}
 		}
 	}
@@ -207,7 +195,7 @@ func (a *areas) next() error {
 	}
 	a.drawFaces(float64(a.frames) / float64(a.every))
 	a.frames, a.left = a.frames+1, a.left-1
-	return nil
+	return a.frame, nil
 }
 
 // drawFaces draws the faces at a time, in searches. Two near faces in successive searches are one
@@ -336,7 +324,6 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	if err != nil {
 		return "", "", err
 	}
-	e.gray = false
 	ground = e.colors(ground)
 	return e.filter("maskedmerge", ground, figure, e.triple(mask)), "", nil
 }
@@ -365,7 +352,7 @@ func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest strin
 	link = e.colors(e.filter(e.reduce(factor), link))
 	link = e.filter("blend=all_mode=multiply", link, e.triple(first))
 	link = e.filter("blend=all_mode=divide", e.filter(blur, link), e.triple(e.filter(blur, weights)))
-	return e.filter(e.zscale(e.size.Width, e.size.Height, "bilinear")+e.planar(), link), rest, nil
+	return e.filter(e.zscale(e.size.Width, e.size.Height, "bilinear")+","+e.planar(), link), rest, nil
 }
 
 // ground returns the link of the new background. link is the old one.

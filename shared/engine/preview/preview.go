@@ -233,22 +233,15 @@ func (e *edit) encode(ctx context.Context, link string) error {
 // effort returns the encoder's options. Motion search takes half of the time, but is useless for
 // textures such as grain, which differ in every frame.
 func (e *edit) effort() []string {
-	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
 	case calm:
 		return []string{"-preset", "veryfast", "-crf", "20"}
 	case waving:
 		// A longer search would save a seventh of the bytes but take almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
-	case jumping:
-		// Each frame either repeats the previous one or differs completely. A frame that stays on
-		// screen deserves more bytes. The encoder looks ahead to find such frames.
-		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
-	case rushing:
-		// Without B-frames, every frame has the quality of the best one.
-		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
 	}
-	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
+	// Without B-frames, every frame has the quality of the best one.
+	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:rc-lookahead=0:weightp=0"}
 }
 
 // broadcast returns the filter that converts RGB to limited-range YUV. zscale takes 40% of scale's time, but does

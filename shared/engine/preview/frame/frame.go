@@ -142,14 +142,14 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	switch {
 	case len(read.Understood) == 0:
 		p.program = &program{size: size}
+		return p
 	case read.ByReference:
-		p.program = compile(look.Reference(e.seed), size, false)
-		p.settle = asked.image.transfer
+		p.program = compile(look.Reference(e.seed), size)
 	default:
-		p.program = compile(look.Parse(asked.prompt, e.seed), size, asked.image == nil)
-		if asked.image != nil {
-			p.settle = asked.image.transfer
-		}
+		p.program = compile(look.Parse(asked.prompt, e.seed), size)
+	}
+	if asked.image != nil {
+		p.settle = asked.image.transfer
 	}
 	return p
 }
@@ -184,16 +184,13 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 		p.run(e.work, now.Sub(e.began))
 		e.work.colors.sized(size)
 		e.work.picture.split(&e.work.colors.YCbCr, by)
-		for _, over := range p.program.over {
-			over(e.work, now.Sub(e.began), by)
-		}
 	}
 	e.edited = engine.Picture{YCbCr: e.work.colors.YCbCr, Narrow: picture.Narrow}
 	return &e.edited, nil
 }
 
 func (p *plan) idle() bool {
-	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
+	return len(p.program.steps) == 0 && p.settle == nil && p.finish == nil
 }
 
 // Edits are never concurrent, so run may modify the plan.
@@ -209,35 +206,20 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load fills the picture, scaled to a size. by is the color conversion for YCbCr input.
-func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
-	w.picture.sized(size)
-	planes, ok := from.(*image.YCbCr)
-	if !ok {
-		w.loadAny(from, size)
+// begin loads the frame for a program. If the program starts with luma and chroma, it loads only those.
+func (w *workspace) begin(p *program, from *image.YCbCr, by *colors) {
+	if p.planar != (catalog.Size{}) {
+		w.resize(from, p.planar)
+		by.widen(&w.colors)
 		return
 	}
-	if planes.Bounds().Size() != (image.Point{X: size.Width, Y: size.Height}) ||
-		planes.SubsampleRatio != image.YCbCrSubsampleRatio420 {
-		w.resize(planes, size)
-		planes = &w.colors.YCbCr
+	w.picture.sized(p.size)
+	if from.Bounds().Size() != (image.Point{X: p.size.Width, Y: p.size.Height}) ||
+		from.SubsampleRatio != image.YCbCrSubsampleRatio420 {
+		w.resize(from, p.size)
+		from = &w.colors.YCbCr
 	}
-	w.picture.join(planes, by)
-}
-
-// begin loads the frame for a program. If the program starts with luma and chroma, it loads only those.
-func (w *workspace) begin(p *program, from image.Image, by *colors) {
-	planes, ok := from.(*image.YCbCr)
-	switch {
-	case p.planar == catalog.Size{}:
-		w.load(from, p.size, by)
-	case ok:
-		w.resize(planes, p.planar)
-		by.widen(&w.colors)
-	default:
-		w.load(from, p.size, by)
-		(&program{size: p.planar}).divide(w, 0)
-	}
+	w.picture.join(from, by)
 }
 
 // resize fills only the luma and chroma planes from a picture, scaled to a size.
@@ -266,29 +248,4 @@ func chromaSize(p *image.YCbCr) catalog.Size {
 		across, down = 4, 2
 	}
 	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
-}
-
-func (w *workspace) loadAny(from image.Image, size catalog.Size) {
-	bounds := from.Bounds()
-	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})
-	at := 0
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			r, g, b, a := from.At(x, y).RGBA()
-			// Composite on white, like finished edits.
-			ground := 0xffff - a
-			whole.planes[0][at] = uint8((r + ground) >> 8)
-			whole.planes[1][at] = uint8((g + ground) >> 8)
-			whole.planes[2][at] = uint8((b + ground) >> 8)
-			at++
-		}
-	}
-	if whole.size == size {
-		w.picture.copyFrom(whole)
-		return
-	}
-	s := w.scaler(whole.size, size)
-	for i := range whole.planes {
-		s.scale(w.picture.planes[i], whole.planes[i], whole.size.Width)
-	}
 }

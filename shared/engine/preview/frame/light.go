@@ -15,7 +15,7 @@ import (
 func (p *program) bloom(op look.Bloom) step {
 	sigma := p.length(op.Radius)
 	factor := 1
-	for factor < 8 && sigma >= glowFrom {
+	for factor < 4 && sigma >= glowFrom {
 		factor, sigma = 2*factor, sigma/2
 	}
 	part := p.part(factor)
@@ -41,7 +41,7 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// Above this standard deviation, in pixels, light is blurred at half size, then at a quarter, and so on.
+// Above this standard deviation, in pixels, light is blurred at half size, or at a quarter.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.

@@ -15,8 +15,6 @@ type program struct {
 	// planar is the size of the luma and chroma that the first step expects. If it is zero, the
 	// first step expects the RGB picture.
 	planar catalog.Size
-	// over lists the overlays for the edited picture's luma and chroma.
-	over []overlay
 }
 
 // step is an operation on the workspace. at is the time since the session's first frame.
@@ -57,13 +55,9 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 // compile prepares a look for a frame size.
 //
 // Operations that leave no fine detail run at half size, as do later operations that add no detail.
-// Operations that change only shapes work on luma and chroma, the format of incoming pictures. If
-// the look is the entire edit, its last layers do too.
-func compile(l look.Look, size catalog.Size, all bool) *program {
+// Operations that change only shapes work on luma and chroma, the format of incoming pictures.
+func compile(l look.Look, size catalog.Size) *program {
 	p := &program{size: size}
-	if all {
-		p.over, l.Ops = p.lastLayers(l.Ops, l.Seed)
-	}
 	half := &program{size: p.part(2)}
 	// now is p or half, depending on the picture's current size.
 	now := p
@@ -93,13 +87,6 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 				at++
 			}
 			continue
-		}
-		if at > 0 && now == p {
-			if steps, done := p.regraded(l.Ops[at:], l.Seed); done > 0 {
-				p.steps = append(p.steps, steps...)
-				at += done
-				continue
-			}
 		}
 		if now == half && before == p {
 			if at == 0 {
@@ -155,33 +142,6 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 		}
 	}
 	return nil
-}
-
-// regraded returns the leading layers and clarity operations, which can run on luma and chroma before a color
-// change. It returns no steps if the color change creates hard edges, where half-size chroma would be visible.
-func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
-	layers := 0
-	for layers < len(ops) && overlays(ops[layers]) {
-		layers++
-	}
-	if p.halves(ops[layers:]) {
-		return nil, 0
-	}
-	shapings := p.shapings(ops[layers:], true, true)
-	done = layers + len(shapings)
-	if done == 0 || done == len(ops) || !coarse(ops[done]) {
-		return nil, 0
-	}
-	tones := p.tones(ops[done:], true)
-	if tones == nil {
-		return nil, 0
-	}
-	steps = append(steps, p.divide)
-	for _, op := range ops[:layers] {
-		over := p.overlay(op.(look.Layer), seed)
-		steps = append(steps, func(w *workspace, at time.Duration) { over(w, at, fullRange) })
-	}
-	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
 // The steps follow package preview, so that the live picture looks like the finished video. They

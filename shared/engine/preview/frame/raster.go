@@ -65,10 +65,6 @@ var (
 	}
 )
 
-func (c *colors) white() uint8 {
-	return uint8((c.luma[0]*255 + c.luma[1]*255 + c.luma[2]*255 + uint32(c.black)<<16 + 1<<15) >> 16)
-}
-
 func (c *colors) widen(planes *chroma) {
 	if c == fullRange {
 		return

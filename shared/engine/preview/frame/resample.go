@@ -13,7 +13,7 @@ type resampler struct {
 	fromWidth     int
 	// factor is the factor by which both sides shrink if it is an integer, otherwise 0.
 	factor int
-	// grows is the factor by which both sides grow if it is 2, 4 or 8, otherwise 0.
+	// grows is the factor by which both sides grow if it is 2 or 4, otherwise 0.
 	grows        int
 	across, down []taps
 	squeezed     []uint8
@@ -30,7 +30,7 @@ func newResampler(fromWidth, fromHeight, width, height int) *resampler {
 	if factor := fromWidth / width; factor > 0 && factor*width == fromWidth && factor*height == fromHeight {
 		return &resampler{width: width, height: height, fromWidth: fromWidth, factor: factor}
 	}
-	for grows := 2; grows <= 8; grows *= 2 {
+	for grows := 2; grows <= 4; grows *= 2 {
 		if width == grows*fromWidth && height == grows*fromHeight {
 			return &resampler{
 				width: width, height: height, fromWidth: fromWidth, grows: grows,
@@ -251,23 +251,16 @@ func (s *resampler) grow(out, from []uint8, stride, y int) {
 	}
 	next = min(max(next, 0), s.height/grows-1)
 	line := s.squeezed
-	if grows == 2 {
-		lean(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth])
-	} else {
-		mingle(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth], weight, 2*grows)
-	}
+	mingle(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth], weight, 2*grows)
 	first, last := line[0], line[len(line)-1]
 	for x := range grows / 2 {
 		out[x], out[len(out)-1-x] = first, last
 	}
 	between := out[grows/2:]
-	switch grows {
-	case 2:
+	if grows == 2 {
 		doubled(between, line)
-	case 4:
+	} else {
 		quadrupled(between, line)
-	default:
-		octupled(between, line)
 	}
 }
 
@@ -303,18 +296,6 @@ func quadrupled(out, line []uint8) {
 	}
 }
 
-// octupled interpolates eight pixels between each pair in a line, at 1/16, 3/16 and so on to 15/16 of the way.
-func octupled(out, line []uint8) {
-	left := uint64(line[0])
-	for x, v := range line[1:] {
-		right := uint64(v)
-		lanes := (left*0x0009000b000d000f + right*0x0007000500030001 + 8*lanesOf1) >> 4 & evenBytes
-		more := (left*0x0001000300050007 + right*0x000f000d000b0009 + 8*lanesOf1) >> 4 & evenBytes
-		binary.LittleEndian.PutUint64(out[8*x:], uint64(packed(lanes))|uint64(packed(more))<<32)
-		left = right
-	}
-}
-
 func mingle(to, near, next []uint8, weight, of int) {
 	next, to = next[:len(near)], to[:len(near)]
 	w, rest, shift := uint64(weight), uint64(of-weight), bits.Len(uint(of))-1
@@ -328,20 +309,6 @@ func mingle(to, near, next []uint8, weight, of int) {
 	}
 	for ; at < len(near); at++ {
 		to[at] = uint8((int(near[at])*weight + int(next[at])*(of-weight) + of/2) / of)
-	}
-}
-
-// lean blends three quarters of one line with a quarter of another, eight pixels at a time.
-func lean(to, near, next []uint8) {
-	next, to = next[:len(near)], to[:len(near)]
-	at := 0
-	for ; at+8 <= len(near); at += 8 {
-		a, b := binary.LittleEndian.Uint64(near[at:]), binary.LittleEndian.Uint64(next[at:])
-		binary.LittleEndian.PutUint64(to[at:], leaned(a, b))
-	}
-	for ; at < len(near); at++ {
-		mean := (uint32(near[at]) + uint32(next[at])) / 2
-		to[at] = uint8((uint32(near[at]) + mean + 1) / 2)
 	}
 }
 

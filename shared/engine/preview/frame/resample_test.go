@@ -12,7 +12,7 @@ func TestFastEnlargementMatchesSlowOne(t *testing.T) {
 		width, height := size[0], size[1]
 		stride := width + 3
 		from := noise(random, stride*height)
-		for _, by := range []int{2, 4, 8} {
+		for _, by := range []int{2, 4} {
 			quick := newResampler(width, height, by*width, by*height)
 			taps := &resampler{
 				width: by * width, height: by * height, fromWidth: width,
@@ -55,8 +55,6 @@ func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){
 		"multiply": multiply, "screen": screen, "add": add,
-		"approach black": func(to, from []uint8) { approach(to, from, 0) },
-		"approach gray":  func(to, from []uint8) { approach(to, from, 128) },
 	} {
 		to, from := noise(random, 1003), noise(random, 1003)
 		copy(from[80:], make([]uint8, 40))
@@ -72,9 +70,7 @@ func TestLayersMatchSinglePixels(t *testing.T) {
 		for i, v := range want {
 			exact := map[string]int{
 				"multiply": int(to[i]) * int(from[i]) / 255, "screen": 255 - (255-int(to[i]))*(255-int(from[i]))/255,
-				"add":            min(255, max(0, int(to[i])+int(from[i])-128)),
-				"approach black": (int(to[i])*int(from[i]) + 127) / 255,
-				"approach gray":  (int(to[i])*int(from[i]) + 128*(255-int(from[i])) + 127) / 255,
+				"add": min(255, max(0, int(to[i])+int(from[i])-128)),
 			}[name]
 			if int(v) != exact {
 				t.Fatalf("%s: %d and %d are %d, want %d", name, to[i], from[i], v, exact)

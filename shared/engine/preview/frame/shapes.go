@@ -54,7 +54,12 @@ const halvedFrom = 2
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
-		case look.Warp, look.Fringe:
+		case look.Warp:
+			if op.Waves() {
+				return false
+			}
+			continue
+		case look.Fringe:
 			continue
 		case look.Flatten:
 			return true
@@ -377,7 +382,10 @@ func (p *program) lines(op look.Lines, found *program) step {
 	}
 }
 
-func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
+func multiplied(a, b uint8) uint8 {
+	v := uint32(a) * uint32(b)
+	return uint8((v + 1 + v>>8) >> 8)
+}
 
 // blurFactor returns how far a picture may shrink before a blur with the given radius in pixels,
 // which hides the loss.

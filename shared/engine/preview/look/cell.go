@@ -151,6 +151,6 @@ func (c *cells) caustics(amount float64) Texture {
 			thread := smoothstep(0.42, 0, second-first)
 			return amount * thread * thread
 		})
-		s.fillRows(threads.line)
+		s.fill(threads.at)
 	}
 }

@@ -151,18 +151,10 @@ func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
 // fill sets each value from its position, in units from the corner. It uses several goroutines.
 func (s *Sheet) fill(value func(x, y float64) float64) {
-	s.fillRows(func(y float64) func(x float64) float64 {
-		return func(x float64) float64 { return value(x, y) }
-	})
-}
-
-// fillRows is fill with a separate function of x for each row, for textures that are faster row by row.
-func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
-		value := of((float64(row) + 0.5) / s.Unit)
-		line := s.Values[row*s.Width:][:s.Width]
+		line, y := s.Values[row*s.Width:][:s.Width], (float64(row)+0.5)/s.Unit
 		for i := range line {
-			line[i] = float32(clamp(value((float64(i) + 0.5) / s.Unit)))
+			line[i] = float32(clamp(value((float64(i)+0.5)/s.Unit, y)))
 		}
 	})
 }
@@ -193,26 +185,7 @@ func (s *Sheet) aspect() (width, height float64) {
 // soft is a smooth function that is sampled only at regular intervals.
 type soft struct{ *Sheet }
 
-// line returns the function's values along the line at y, in units, as a function of x.
-func (c soft) line(y float64) func(x float64) float64 {
-	y *= c.Unit
-	y0 := math.Floor(y)
-	v := float32(y - y0)
-	above := c.Values[wrap(int(y0), c.Height)*c.Width:][:c.Width]
-	below := c.Values[wrap(int(y0)+1, c.Height)*c.Width:][:c.Width]
-	between := make([]float32, c.Width+1)
-	for i, a := range above {
-		between[i] = a + (below[i]-a)*v
-	}
-	between[c.Width] = between[0]
-	return func(x float64) float64 {
-		x *= c.Unit
-		x0 := math.Floor(x)
-		i := wrap(int(x0), c.Width)
-		a := between[i]
-		return float64(a + (between[i+1]-a)*float32(x-x0))
-	}
-}
+func (c soft) at(x, y float64) float64 { return c.between(x*c.Unit+0.5, y*c.Unit+0.5) }
 
 // smooth samples a smooth function at the given distance, in units. Use it for functions that
 // change little over several pixels, such as octaves of noise.

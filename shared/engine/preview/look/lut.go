@@ -136,18 +136,6 @@ func (l *LUT) Gentle() bool {
 	return abrupt*abruptIn <= places
 }
 
-// Gray reports whether every color becomes gray.
-func (l *LUT) Gray() bool {
-	const most = 0.5 / 255
-	for i := 0; i < len(l.values); i += 3 {
-		r, g, b := l.values[i], l.values[i+1], l.values[i+2]
-		if max(r, g, b)-min(r, g, b) > most {
-			return false
-		}
-	}
-	return true
-}
-
 // Points returns the table: side points along each side of the cube, as red, green and blue from 0
 // to 1, with red's index varying fastest. The caller must not modify it.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }

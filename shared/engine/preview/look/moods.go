@@ -135,13 +135,13 @@ func winter() []Op {
 
 func underwater() []Op {
 	return []Op{
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
 		Smooth{0.006, 0.06},
 		grade(
 			saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5),
 			light(-0.03),
 		),
 		Bloom{0.05, 0.5, 0.8},
-		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}, Soft: true},
 		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
 		screen((&cells{perUnit: 7, purpose: 2}).caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03).soft(),
 		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
@@ -201,7 +201,7 @@ func fire() []Op {
 		grade(light(-0.04), contrast(1.35, 0.5), gradientMap(0.86,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
-		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}, Soft: true},
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
 		Bloom{0.05, 0.55, 1.1},
 		screen(embers(0.95, 170), 1, 0.62, 0.2).drifting(0.05, -0.24),
 		screen(embers(1, 40), 1, 0.75, 0.35).drifting(0.10, -0.42),

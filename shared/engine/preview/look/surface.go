@@ -13,12 +13,9 @@ func paper(depth float64) Texture {
 	return func(s *Sheet) {
 		tooth, pulp := s.field(1), s.fractal(s.field(2), 7, 3)
 		const e = 0.0016
-		s.fillRows(func(y float64) func(x float64) float64 {
-			here, beside, mottle := tooth.FractalLine(y*95, 2), tooth.FractalLine((y+e)*95, 2), pulp.line(y)
-			return func(x float64) float64 {
-				relief := here(x*95) - beside((x+e)*95)
-				return 0.5 + depth*(1.5*relief+0.22*mottle(x))
-			}
+		s.fill(func(x, y float64) float64 {
+			relief := tooth.Fractal(x*95, y*95, 2) - tooth.Fractal((x+e)*95, (y+e)*95, 2)
+			return 0.5 + depth*(1.5*relief+0.22*pulp.at(x, y))
 		})
 	}
 }
@@ -28,17 +25,14 @@ func canvas(depth float64) Texture {
 	return func(s *Sheet) {
 		uneven := s.field(1)
 		const threads = 130
-		s.fillRows(func(y float64) func(x float64) float64 {
-			across, down, fine := uneven.Line(y*40), uneven.Line(y*9+50), uneven.Line(y*150)
-			return func(x float64) float64 {
-				warp := math.Sin((x*threads + 0.45*across.At(x*9)) * math.Pi)
-				weft := math.Sin((y*threads + 0.45*down.At(x*40+50)) * math.Pi)
-				weave := math.Abs(warp)
-				if warp*weft > 0 {
-					weave = math.Abs(weft)
-				}
-				return 0.5 + depth*(weave-0.62+0.25*fine.At(x*150))
+		s.fill(func(x, y float64) float64 {
+			warp := math.Sin((x*threads + 0.45*uneven.At(x*9, y*40)) * math.Pi)
+			weft := math.Sin((y*threads + 0.45*uneven.At(x*40+50, y*9+50)) * math.Pi)
+			weave := math.Abs(warp)
+			if warp*weft > 0 {
+				weave = math.Abs(weft)
 			}
+			return 0.5 + depth*(weave-0.62+0.25*uneven.At(x*150, y*150))
 		})
 	}
 }
@@ -47,13 +41,10 @@ func canvas(depth float64) Texture {
 func pigment(depth float64) Texture {
 	return func(s *Sheet) {
 		wash, grains := s.fractal(s.field(3), 3.2, 4), s.field(4)
-		s.fillRows(func(y float64) func(x float64) float64 {
-			soft, fine := wash.line(y), grains.FractalLine(y*60, 2)
-			return func(x float64) float64 {
-				n := soft(x)
-				rim := bell(n * 11)
-				return 0.5 + depth*(0.9*n-0.55*rim+0.35*fine(x*60))
-			}
+		s.fill(func(x, y float64) float64 {
+			n := wash.at(x, y)
+			rim := bell(n * 11)
+			return 0.5 + depth*(0.9*n-0.55*rim+0.35*grains.Fractal(x*60, y*60, 2))
 		})
 	}
 }
@@ -63,26 +54,20 @@ func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)
 		// Two layers of strokes in different directions.
-		lines := func(angle, every, apart float64) func(y float64) func(x float64) float64 {
+		lines := func(angle, every, apart float64) func(x, y float64) float64 {
 			sin, cos := math.Sincos(angle)
 			bend := s.smooth(1.0/80, func(x, y float64) float64 { return hand.Fractal((x+apart)*5, y*5, 2) })
 			pressure := s.smooth(1.0/176, func(x, y float64) float64 { return hand.At((x+apart)*22, y*22) })
-			return func(y float64) func(x float64) float64 {
-				bend, pressure := bend.line(y), pressure.line(y)
-				return func(x float64) float64 {
-					across := math.Abs((x+apart)*sin+y*cos+0.006*bend(x)) / every
-					stroke := math.Abs((across-math.Floor(across))*2 - 1)
-					return stroke * (0.75 + 0.5*pressure(x))
-				}
+			return func(x, y float64) float64 {
+				across := math.Abs((x+apart)*sin+y*cos+0.006*bend.at(x, y)) / every
+				stroke := math.Abs((across-math.Floor(across))*2 - 1)
+				return stroke * (0.75 + 0.5*pressure.at(x, y))
 			}
 		}
 		ones, others := lines(0.85, 0.0115, 0), lines(-0.55, 0.014, 3)
-		s.fillRows(func(y float64) func(x float64) float64 {
-			one, other, fine := ones(y), others(y), hand.FractalLine(y*170, 2)
-			return func(x float64) float64 {
-				v := max(one(x), 0.7*other(x))
-				return 0.5 + depth*(v-0.6+0.5*fine(x*170))
-			}
+		s.fill(func(x, y float64) float64 {
+			v := max(ones(x, y), 0.7*others(x, y))
+			return 0.5 + depth*(v-0.6+0.5*hand.Fractal(x*170, y*170, 2))
 		})
 	}
 }

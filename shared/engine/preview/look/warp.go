@@ -12,9 +12,10 @@ type Warp struct {
 	Across, Down Texture
 	Reach        float64
 	Motion       Motion
-	// Soft means that neighboring pixels have neighboring source pixels, so steps of a whole pixel are visible.
-	Soft bool
 }
+
+// Waves reports whether the warp moves smoothly, so that steps of two pixels would be visible.
+func (w Warp) Waves() bool { return w.Motion.Right != 0 || w.Motion.Down != 0 }
 
 // WarpZero is the level in a warp map that means no displacement. Each level above or below is one pixel.
 const WarpZero = 128
@@ -41,10 +42,7 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
-		s.fillRows(func(y float64) func(x float64) float64 {
-			wave := waves.line(y)
-			return func(x float64) float64 { return 0.5 + 0.75*wave(x) }
-		})
+		s.fill(func(x, y float64) float64 { return 0.5 + 0.75*waves.at(x, y) })
 	}
 }
 

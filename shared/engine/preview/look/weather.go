@@ -114,9 +114,8 @@ func mist(amount float64) Texture {
 			sin, cos := math.Sincos(turn)
 			return bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)
 		})
-		s.fillRows(func(y float64) func(x float64) float64 {
-			low, bank := 0.32+0.5*smoothstep(0.1, 0.9, y/height), density.line(y)
-			return func(x float64) float64 { return amount * clamp(low+0.6*bank(x)) }
+		s.fill(func(x, y float64) float64 {
+			return amount * clamp(0.32+0.5*smoothstep(0.1, 0.9, y/height)+0.6*density.at(x, y))
 		})
 	}
 }

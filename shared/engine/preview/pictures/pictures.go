@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-//go:generate go run ./draw
+//go:generate go test -run TestPicturesAreUpToDate -update .
 
 //go:embed *.jpg
 var files embed.FS

@@ -2,12 +2,20 @@ package pictures_test
 
 import (
 	"bytes"
+	"cmp"
+	"flag"
+	"image"
 	"image/jpeg"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"golang.org/x/image/draw"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
@@ -41,25 +49,48 @@ func TestEveryLookHasAPicture(t *testing.T) {
 	}
 }
 
-// The test redraws a few pictures. If it fails, run go generate in this folder.
+var update = flag.Bool("update", false, "write all pictures instead of comparing a few")
+
+// If the test fails, run go generate in this folder.
 func TestPicturesAreUpToDate(t *testing.T) {
-	sample, err := os.ReadFile(filepath.Join("draw", "sample.jpg"))
+	encoded, err := os.ReadFile(filepath.Join("testdata", "sample.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range look.Names() {
-		if i%11 != 5 {
+	sample, err := jpeg.Decode(bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range append(look.Names(), "") {
+		if i%11 != 5 && !*update {
 			continue
 		}
-		drawn, err := frame.Sample(sample, name, pictures.Size)
+		live, err := frame.New(time.Now, func() uint32 { return 1 }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
 		if err != nil {
 			t.Fatal(err)
+		}
+		live.SetPrompt(t.Context(), name)
+		edited, err := live.Edit(t.Context(), &engine.Picture{YCbCr: *sample.(*image.YCbCr)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := image.NewRGBA(image.Rect(0, 0, pictures.Size.Width, pictures.Size.Height))
+		draw.BiLinear.Scale(small, small.Rect, &edited.YCbCr, edited.Rect, draw.Src, nil)
+		var drawn bytes.Buffer
+		if err := jpeg.Encode(&drawn, small, &jpeg.Options{Quality: 82}); err != nil {
+			t.Fatal(err)
+		}
+		if name = cmp.Or(name, pictures.Original); *update {
+			if err := os.WriteFile(pictures.File(name), drawn.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		}
 		kept, err := pictures.Of(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := difference(t, drawn, kept); d > 4 {
+		if d := difference(t, drawn.Bytes(), kept); d > 4 {
 			t.Errorf("%s differs from the engine's picture by %.1f", name, d)
 		}
 	}

@@ -78,53 +78,6 @@ func (f *Field) At(x, y float64) float64 {
 	return a + (c-a)*v
 }
 
-// Line evaluates a field along a horizontal line. Creating a Line takes as long as 256 values of
-// the field. Each value then takes a third of the time.
-type Line struct {
-	values [fieldSize]float64
-}
-
-func (f *Field) Line(y float64) *Line {
-	y0 := math.Floor(y)
-	v := fade(y - y0)
-	j := int(y0) & (fieldSize - 1)
-	above := f.values[j*fieldSize:][:fieldSize]
-	below := f.values[((j+1)&(fieldSize-1))*fieldSize:][:fieldSize]
-	l := &Line{}
-	for i := range l.values {
-		a := float64(above[i])
-		l.values[i] = a + (float64(below[i])-a)*v
-	}
-	return l
-}
-
-// At returns [Field.At] for the line's y.
-func (l *Line) At(x float64) float64 {
-	x0 := math.Floor(x)
-	i := int(x0)
-	a := l.values[i&(fieldSize-1)]
-	return a + (l.values[(i+1)&(fieldSize-1)]-a)*fade(x-x0)
-}
-
-// FractalLine returns [Field.Fractal] for a fixed y, as a function of x.
-func (f *Field) FractalLine(y float64, octaves int) func(x float64) float64 {
-	lines := make([]*Line, octaves)
-	total, height := 0.0, 1.0
-	for k := range lines {
-		lines[k] = f.Line(y)
-		total += height
-		y, height = y*2+offsetY, height/2
-	}
-	return func(x float64) float64 {
-		sum, height := 0.0, 1.0
-		for _, l := range lines {
-			sum += height * l.At(x)
-			x, height = x*2+offsetX, height/2
-		}
-		return sum / total
-	}
-}
-
 // offsetX and offsetY keep the lattices of a fractal's octaves from lining up.
 const offsetX, offsetY = 17.3, 31.7
 
