@@ -61,7 +61,7 @@ var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25
 
 // unusual returns clips with several tracks, and clips whose tracks change or need corrections.
 func unusual() []clip {
-	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
+	wide, half, silent := drawn(bars, "320x180", "1"), drawn(bars, "320x180", "0.5"), []float64(nil)
 	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {
 		var parts []string
 		for i, size := range sizes {
@@ -145,12 +145,6 @@ func unusual() []clip {
 		late("libx264", ".ts"), late("libx264", ".mp4"), late("mpeg2video", ".mkv"),
 		{"VP9 with alpha", func(t *testing.T) string { return holed(t, "libvpx-vp9") }, white, white, silent},
 		{"VP8 with alpha", func(t *testing.T) string { return holed(t, "libvpx") }, white, white, silent},
-		{"mirrored and turned", func(t *testing.T) string {
-			return matrix(t, write(t, slices.Concat(wide, x264, []string{"a.mov"})...), 0, 1, 1, 0)
-		}, slices.Concat(wide, []string{"-vf", "transpose=cclock_flip"}), nil, silent},
-		{"upside down", func(t *testing.T) string {
-			return matrix(t, write(t, slices.Concat(wide, x264, []string{"a.mov"})...), 1, 0, 0, -1)
-		}, slices.Concat(wide, []string{"-vf", "vflip"}), nil, silent},
 		{"turned, and later of another shape", func(t *testing.T) string {
 			return matrix(t, write(t, "-i", changing(t, "a.ts", "libx264", x264, "320x180", "90x160"), "-c", "copy",
 				"-tag:v", "avc3", "-bsf:v", "dump_extra", "a.mov"), 0, 1, -1, 0)
@@ -173,6 +167,17 @@ func unusual() []clip {
 		{"AAC that changes its channels in Matroska", func(t *testing.T) string {
 			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mkv")
 		}, wide, wide, []float64{300, 600}},
+		made("sound that ends early", "a.mp4", wide, []float64{300, 0}, wide, tone("300", "0.5"), x264),
+		made("sound that ends early", "a.ts", wide, []float64{300, 0}, wide, tone("300", "0.5"), x264),
+		made("a picture that ends early", "a.mp4", wide, []float64{300}, half, tone("300", "1"), x264),
+		made("a picture that ends early", "a.ts", wide, []float64{300}, half, tone("300", "1"), x264),
+		made("a picture that begins late", "a.mp4", wide, []float64{300}, []string{"-itsoffset", "0.5"}, half, tone("300", "1"), x264),
+		made("a picture that begins late", "a.ts", wide, []float64{300}, []string{"-itsoffset", "0.5"}, half, tone("300", "1"), x264),
+		made("six channels", "a.mp4", wide, []float64{300}, wide, tone("300", "1"), x264, []string{"-ac", "6"}),
+		made("sound of 8 kHz", "a.mp4", wide, []float64{300}, wide, tone("300", "1"), x264, []string{"-ar", "8000"}),
+		made("60 pictures a second", "a.mp4", wide, silent, wide, x264, []string{"-r", "60"}),
+		made("5 pictures a second", "a.mp4", wide, silent, wide, x264, []string{"-r", "5"}),
+		made("very wide", "a.mp4", drawn(bars, "640x32", "1"), silent, drawn(bars, "640x32", "1"), x264),
 		made("sound that begins late", "a.mov", wide, []float64{0, 600}, drawn(bars, "320x180", "2"),
 			[]string{"-itsoffset", "1"}, tone("600", "1"), x264),
 		made("times that begin late", "a.mkv", wide, []float64{600}, []string{"-itsoffset", "10"}, wide,

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
@@ -201,10 +200,7 @@ func alike(t testing.TB, what string, live, done image.Image) {
 
 func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
-	for i, prompt := range append(look.Names(), "warmer, vivid anime at sunset") {
-		if i%compareEach != 0 {
-			continue
-		}
+	for _, prompt := range append(look.Names(), "warmer, vivid anime at sunset") {
 		e := editor(t, catalog.Edit)
 		e.SetPrompt(t.Context(), prompt)
 		live := edit(t, e, in)
@@ -349,63 +345,6 @@ func TestSnowMoves(t *testing.T) {
 	}
 	now = now.Add(1000 * time.Hour)
 	edit(t, e, in)
-}
-
-func TestFramesAreFittedIntoBox(t *testing.T) {
-	e := editor(t, catalog.Edit)
-	e.SetPrompt(t.Context(), "oil painting in the rain")
-	for _, c := range []struct{ in, want catalog.Size }{
-		{catalog.Size{Width: 640, Height: 360}, catalog.Size{Width: 640, Height: 360}},
-		{catalog.Size{Width: 1920, Height: 1080}, catalog.Size{Width: 640, Height: 360}},
-		{catalog.Size{Width: 320, Height: 240}, catalog.Size{Width: 480, Height: 360}},
-		{catalog.Size{Width: 360, Height: 640}, catalog.Size{Width: 360, Height: 640}},
-		{catalog.Size{Width: 101, Height: 99}, catalog.Size{Width: 368, Height: 360}},
-		{catalog.Size{Width: 2, Height: 2}, catalog.Size{Width: 360, Height: 360}},
-		{catalog.Size{Width: 1800, Height: 2}, catalog.Size{Width: 640, Height: 2}},
-		{catalog.Size{Width: 1, Height: 1}, catalog.Size{Width: 360, Height: 360}},
-		{catalog.Size{Width: 65500, Height: 1}, catalog.Size{Width: 640, Height: 2}},
-		{catalog.Size{Width: 1, Height: 65500}, catalog.Size{Width: 2, Height: 640}},
-	} {
-		for _, ratio := range []image.YCbCrSubsampleRatio{
-			image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio411,
-		} {
-			in := image.NewYCbCr(image.Rect(0, 0, c.in.Width, c.in.Height), ratio)
-			size := edited(t, e, &engine.Picture{YCbCr: *in}).Bounds().Size()
-			if size != image.Pt(c.want.Width, c.want.Height) {
-				t.Errorf("a frame of %v becomes one of %v, want %v", c.in, size, c.want)
-			}
-		}
-	}
-}
-
-// The frames are only two pixels high or wide, in full or limited range. Looks are tried in pairs.
-func TestEveryLookEditsThinFrames(t *testing.T) {
-	names := look.Names()
-	for i, name := range names {
-		if i%compareEach != 0 {
-			continue
-		}
-		e := editor(t, catalog.Edit)
-		e.SetPrompt(t.Context(), name+" "+names[(i+7)%len(names)])
-		for _, size := range []image.Point{{1800, 2}, {2, 1800}} {
-			in := image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)
-			out := edited(t, e, &engine.Picture{YCbCr: *in, Narrow: i%2 == 0}).Bounds().Size()
-			if want := (image.Point{max(2, size.X*16/45), max(2, size.Y*16/45)}); out != want {
-				t.Errorf("%q: a frame of %v becomes one of %v, want %v", name, size, out, want)
-			}
-		}
-	}
-}
-
-func TestBadFramesAreRejected(t *testing.T) {
-	e := editor(t, catalog.Edit)
-	for what, size := range map[string]image.Point{"an empty one": {0, 360}, "a large one": {4000, 3000}} {
-		bad := &engine.Picture{YCbCr: *image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)}
-		if _, err := e.Edit(t.Context(), bad); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	edit(t, e, frameOf(t, frame.Box, 1))
 }
 
 // A limited-range picture is edited like the same picture in full range.
