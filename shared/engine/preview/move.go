@@ -12,17 +12,11 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 	across, down := op.Draw(g.size.Width, g.size.Height, seed)
 	var maps [2]string
 	for i, drawn := range []*image.Gray{across, down} {
-		if drawn == nil {
-			maps[i] = g.filter(
-				fmt.Sprintf("color=c=0x%[1]x%[1]x%[1]x:s=%[2]s:r=%[3]d,format=gbrp", look.WarpZero, g.size, max(g.fps, 1)),
-			)
-			continue
-		}
-		var err error
-		if maps[i], err = g.picture(drawn); err != nil {
+		drawn, err := g.picture(drawn)
+		if err != nil {
 			return "", err
 		}
-		maps[i] = g.move(maps[i], op.Motion)
+		maps[i] = g.move(drawn, op.Motion)
 	}
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }

@@ -61,7 +61,6 @@ type request struct {
 }
 
 type plan struct {
-	request request
 	program *program
 	// finish depends on the first frame, e.g. to match its colors to the reference. It may be nil.
 	finish step
@@ -137,7 +136,7 @@ func fitted(picture *engine.Picture) catalog.Size {
 }
 
 func (e *editor) plan(asked request, size catalog.Size) *plan {
-	p := &plan{request: asked}
+	p := &plan{}
 	read := e.read(asked)
 	switch {
 	case len(read.Understood) == 0:

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"image"
 	"math"
-	"slices"
 	"time"
 
 	"cutroom/shared/engine/preview/look"
@@ -117,30 +116,8 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the layers at the start of ops that darken and do not move, if op is such a layer
-// too. One sheet can hold them all.
-func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
-	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
-	for _, next := range ops {
-		layer, ok := next.(look.Layer)
-		if !ok || !still(op) || !still(layer) {
-			break
-		}
-		more = append(more, layer)
-	}
-	return more
-}
-
-// layer lays a layer over the picture, multiplied by the layers in more (see shades).
-func (p *program) layer(op look.Layer, more []look.Layer, seed uint32) step {
+func (p *program) layer(op look.Layer, seed uint32) step {
 	s := newSheet(op.Draw(p.size.Width, p.size.Height, seed))
-	for _, other := range more {
-		shade := newSheet(other.Draw(p.size.Width, p.size.Height, seed))
-		for i, plane := range s.planes {
-			s.planes[i] = slices.Clone(plane) // a gray sheet shares one plane
-			multiply(s.planes[i], shade.planes[i])
-		}
-	}
 	blend := map[look.Mode]func(to, from []uint8){look.Multiply: multiply, look.Screen: screen, look.Add: add}[op.Mode]
 	return func(w *workspace, at time.Duration) {
 		x, y := p.place(op.Motion, s, at)
@@ -212,31 +189,12 @@ func added(sums uint64) uint64 {
 // full size and halved if needed, because brushes would draw different strokes on a smaller map.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
-	drawn := across
-	if drawn == nil {
-		drawn = down
-	}
-	if drawn == nil {
-		return func(*workspace, time.Duration) {}
-	}
-	s := newSheet(drawn)
-	s.planes = [3][]uint8{mapOf(across, s), mapOf(down, s)}
+	s := newSheet(across)
+	s.planes[1] = down.Pix
 	if now != p {
 		s = s.halved()
 	}
 	return now.moved(op.Motion, s)
-}
-
-// If the map is nil, nothing moves along its axis.
-func mapOf(drawn *image.Gray, s sheet) []uint8 {
-	if drawn != nil {
-		return drawn.Pix
-	}
-	levels := make([]uint8, s.width*s.height)
-	for i := range levels {
-		levels[i] = look.WarpZero
-	}
-	return levels
 }
 
 func (s sheet) halved() sheet {

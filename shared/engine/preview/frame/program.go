@@ -108,24 +108,7 @@ func compile(l look.Look, size catalog.Size) *program {
 			p.steps = append(p.steps, p.warp(warp, l.Seed, now))
 			continue
 		}
-		if blocks, ok := op.(look.Pixelate); ok {
-			var grade *table
-			if at < len(l.Ops) {
-				if next, ok := l.Ops[at].(look.Grade); ok {
-					grade = newTable(next.LUT)
-					at++
-				}
-			}
-			p.steps = append(p.steps, p.pixelate(blocks, grade))
-			continue
-		}
-		if layer, ok := op.(look.Layer); ok {
-			more := shades(layer, l.Ops[at:])
-			p.steps = append(p.steps, p.layer(layer, more, l.Seed))
-			at += len(more)
-			continue
-		}
-		p.steps = append(p.steps, now.step(op))
+		p.steps = append(p.steps, now.step(op, l.Seed))
 	}
 	if now == half {
 		p.steps = append(p.steps, p.restore)
@@ -146,8 +129,12 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 
 // The steps follow package preview, so that the live picture looks like the finished video. They
 // are cheaper where the difference is hard to see.
-func (p *program) step(op look.Op) step {
+func (p *program) step(op look.Op, seed uint32) step {
 	switch op := op.(type) {
+	case look.Layer:
+		return p.layer(op, seed)
+	case look.Pixelate:
+		return p.pixelate(op)
 	case look.Clarity:
 		return p.sharpened(op)
 	case look.Grade:

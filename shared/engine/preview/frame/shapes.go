@@ -166,8 +166,8 @@ func (p *program) restore(w *workspace, _ time.Duration) {
 	w.picture, w.other = w.other, w.picture
 }
 
-// pixelate draws blocks in their mean color. grade, if not nil, changes the colors.
-func (p *program) pixelate(op look.Pixelate, grade *table) step {
+// pixelate draws blocks in their mean color.
+func (p *program) pixelate(op look.Pixelate) step {
 	block := p.pixels(op.Block)
 	width, height := p.size.Width, p.size.Height
 	few := catalog.Size{Width: (width + block - 1) / block, Height: (height + block - 1) / block}
@@ -188,9 +188,6 @@ func (p *program) pixelate(op look.Pixelate, grade *table) step {
 					means[y*few.Width+x] = uint8(sum / (rows * columns))
 				}
 			}
-		}
-		if grade != nil {
-			grade.apply(w.small)
 		}
 		for i, plane := range w.picture.planes {
 			for y := range few.Height {

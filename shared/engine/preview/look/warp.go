@@ -20,13 +20,13 @@ func (w Warp) Waves() bool { return w.Motion.Right != 0 || w.Motion.Down != 0 }
 // WarpZero is the level in a warp map that means no displacement. Each level above or below is one pixel.
 const WarpZero = 128
 
-// Draw draws the warp's maps for a size in pixels. A map is nil if nothing moves along that axis.
+// Draw draws the warp's maps for a size in pixels.
 func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	draw := func(texture Texture) *image.Gray {
-		if texture == nil {
-			return nil
-		}
 		sheet := newSheet(width, height, seed, w.Motion)
+		if texture == nil {
+			texture = func(s *Sheet) { s.fill(func(_, _ float64) float64 { return 0.5 }) }
+		}
 		texture(sheet)
 		picture := image.NewGray(image.Rect(0, 0, sheet.Width, sheet.Height))
 		reach := 2 * w.Reach * sheet.Unit
