@@ -96,6 +96,7 @@ var ways = map[string]way{
 	"inference ANY /v1/batches/{batch_id}/cancel": {"STREAM", 900000},
 	"inference ANY /":                             {"STREAM", 900000},
 	"inference ANY /v1/responses":                 {"STREAM", 900000},
+	"inference ANY /v1/responses/{response_id}":   {"STREAM", 900000},
 	"inference ANY /v1/messages":                  {"STREAM", 900000},
 	"inference ANY /v1/messages/count_tokens":     {"STREAM", 900000},
 	"inference ANY /v1/embeddings":                {"STREAM", 900000},

@@ -81,7 +81,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
 	base, isFile := fileParameter(name)
 	if !isFile {
-		return &catalog.Field{Name: name, Type: catalog.Text}, true
+		return &catalog.Field{Name: name, Type: catalog.Text}, !strings.HasSuffix(name, "[]") // lists have no effect
 	}
 	key := base
 	if n := o.counts[base]; n > 0 {
@@ -114,24 +114,21 @@ func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.
 		}
 		p.content = content
 	}
-	target := catalog.Field{Type: catalog.ImageFile}
+	target := catalog.Field{Name: catalog.ReferenceField, Type: catalog.ImageFile}
 	switch {
 	case key == maskField:
 		target.Name = maskField
-	case key == "image":
-		target.Name = catalog.DataField
-	case key == "image.1":
-		target.Name = catalog.ReferenceField
-	case o.route != catalog.Videos:
-		wrong := valueProblem(p.name, nil, "Send the image to edit, and at most one image that shows the desired result.")
-		return nil, &wrong, nil
-	default:
-		target.Name = catalog.ReferenceField
+	case o.route == catalog.Videos:
 		head := bufio.NewReaderSize(p.content, max(media.SniffLen, file.MaxReference+1))
 		p.content = head
 		if !showsImage(ctx, in, head) {
 			target = catalog.Field{Name: catalog.DataField, Type: catalog.VideoFile}
 		}
+	case key == "image":
+		target.Name = catalog.DataField
+	case key != "image.1":
+		wrong := valueProblem(p.name, nil, "Send the image to edit, and at most one image that shows the desired result.")
+		return nil, &wrong, nil
 	}
 	if slices.Contains(slices.Collect(maps.Values(o.targets)), target.Name) {
 		wrong := valueProblem(p.name, nil, fmt.Sprintf("The parameter was sent twice with a file of the type %s.", target.Type))
@@ -245,15 +242,14 @@ func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFi
 		if one.ID == "" && !file.IsReference(one.URL) {
 			part.name += "[image_url]"
 		}
-		sent := o.sent.begin(field, name)
 		input, wrong, err := take(part)
 		if wrong != nil {
-			sent.problems = append(sent.problems, *wrong)
+			err = problems{*wrong}
 		}
 		if err != nil {
 			return err
 		}
-		sent.input = input
+		o.sent.begin(field, name).input = input
 	}
 	return nil
 }

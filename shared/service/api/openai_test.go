@@ -192,6 +192,8 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	form2("large image", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image", photo+strings.Repeat("x", 1<<20)))
 	form2("no video", videos, 400, "input_reference", "missing_required_parameter", model, prompt)
 	form2("only an image", videos, 400, "input_reference", "missing_required_parameter", model, prompt, upload("input_reference", photo))
+	form2("image as the video", videos, 400, "input_reference", "missing_required_parameter", model, prompt, photoPart)
+	form2("input_reference of an image edit", edits, 400, "input_reference", "invalid_value", imageModel, prompt, moviePart)
 	form2("two videos", videos, 400, "input_reference", "invalid_value", model, prompt, moviePart, moviePart)
 	form2("file for a model without input", videos, 400, "input_reference", "invalid_value", text("model", "gen-pro-t2v"), prompt, moviePart)
 	form2("file of another account", videos, 400, "input_reference", "invalid_value", model, prompt, text("input_reference[file_id]", stored.ID))
@@ -218,6 +220,7 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	asJSON("file of another account", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"file_id": "`+stored.ID+`"}}`, 400, "input_reference", "invalid_value")
 	asJSON("n is an object", edits, `{"model": "gen-image-2", "prompt": "x", "n": {"a": 1}, "images": [{"image_url": `+data("image/png", photo)+`}]}`, 400, "n", "invalid_type")
 	asJSON("n is huge", edits, `{"model": "gen-image-2", "prompt": "x", "n": 1e300, "images": [{"image_url": `+data("image/png", photo)+`}]}`, 400, "n", "invalid_type")
+	asJSON("many files", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": [`+strings.Repeat(`"file_0",`, 4000)+`"file_0"]}`, 400, "input_reference", "invalid_value")
 	asJSON("images is empty", edits, `{"model": "gen-image-2", "prompt": "x", "images": []}`, 400, "image", "missing_required_parameter")
 
 	formBody, formKind := multiform(model, prompt, moviePart)
@@ -311,7 +314,7 @@ func TestOpenAIImagesReturnsEachImage(t *testing.T) {
 	photo := smallPNG(t)
 	send := func(key string) answer {
 		body, kind := multiform(text("prompt", "winter"), upload("image[]", photo), upload("image[]", photo), text("n", "3"),
-			text("model", "gen-image-latest"), text("size", "512x512"), text("quality", "high"), text("user", "me"))
+			text("model", "gen-image-latest"), text("size", "512x512"), text("quality", "high"), text("tags[]", "a"), text("tags[]", "b"))
 		return w.openAI("POST", "/v1/images/edits", studio, kind, body, "Idempotency-Key: "+key)
 	}
 	a := send("1")
