@@ -240,7 +240,7 @@ func TestGatewayRespondsAtDocumentedURL(t *testing.T) {
 			}
 		}
 	}
-	if found != 16 {
+	if found != 25 {
 		t.Errorf("the document has %d gateway operations", found)
 	}
 }
