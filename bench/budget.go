@@ -58,7 +58,7 @@ func (b *bench) budgets(ctx context.Context) error {
 	defer counted.close()
 	var without, more []time.Duration
 	for i := range budgetPairs {
-		var took [2]time.Duration // without budgets, and with budgets
+		var took [2]time.Duration // index 0: without budgets; index 1: with budgets
 		for _, which := range [2]int{i % 2, 1 - i%2} {
 			if took[which], err = [2]*wire{plain, counted}[which].call("whole"); err != nil {
 				return err

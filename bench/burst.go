@@ -143,11 +143,9 @@ type burstFigures struct {
 	// used is the CPU time of the server and its child processes; usedAlone is the CPU time of the
 	// engine and the idle server. readCost is this process's CPU time for one read.
 	used, usedAlone, readCost time.Duration
-	// during and idle are the durations of state reads.
-	during, idle []time.Duration
+	during, idle              []time.Duration
 }
 
-// shortClip cuts a quarter-second clip from the sample clip.
 func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err error) {
 	path = filepath.Join(b.folder, "short.mp4")
 	if err := runFFmpeg(ctx, "-i", b.clip, "-t", "0.25", "-c:v", "libx264", "-c:a", "aac", path); err != nil {

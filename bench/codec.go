@@ -120,7 +120,6 @@ func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() err
 	return nil
 }
 
-// timed returns this process's CPU time for work.
 func timed(work func() error) (time.Duration, error) {
 	begun, err := processorTimeOfAll()
 	if err != nil {

@@ -38,8 +38,8 @@ func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
 // edits makes the preview engine edit a 1280x720 clip with every look and the ordinary edits. The floor decodes and
-// encodes the same clip as the engine does, without an edit. Looks whose frames differ a lot from
-// one another are encoded with less effort than the floor.
+// encodes the same clip as the engine does, without an edit. The engine encodes looks whose frames differ a lot from
+// one another with less effort than the floor uses.
 func (b *bench) edits(ctx context.Context) error {
 	clip, err := b.largeClip(ctx)
 	if err != nil {

@@ -145,7 +145,7 @@ func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
 	return b.writeCatalog("gateway.yaml", gatewayCatalog, upstream)
 }
 
-// writeCatalog writes the repository's catalog with another inference section.
+// writeCatalog writes the repository's catalog with the given inference section.
 func (b *bench) writeCatalog(name, inference, upstream string) (path string, err error) {
 	source, err := os.ReadFile(filepath.Join("shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {

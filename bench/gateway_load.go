@@ -113,7 +113,7 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	return nil
 }
 
-// gatewayLarge sends requests with large prompts in waves, and keeps all requests of a wave open at the same time.
+// gatewayLarge sends requests with large prompts in waves. All requests of a wave stay open at the same time.
 func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to target) error {
 	var peaks []int64
 	for range largeWaves {

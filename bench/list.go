@@ -38,8 +38,8 @@ const (
 
 type pageReader func(ctx context.Context) error
 
-// list reads pages of an account with a million files and of an account with a thousand, alternately, both
-// through the service's code and over HTTP. The floor is the first page of the account with a thousand.
+// list reads pages of two accounts alternately, one with a million files and one with a thousand, both through the
+// service's code and over HTTP. The floor is the first page of the account with a thousand.
 func (b *bench) list(ctx context.Context) error {
 	data := filepath.Join(b.folder, "list")
 	defer os.RemoveAll(data)

@@ -102,8 +102,8 @@ func run(ctx context.Context, names []string) error {
 	return b.measure(ctx, chosen, os.Stdout, os.Stderr)
 }
 
-// choose returns the named sections in the order of the table. Without names, it returns every
-// section that need not be named.
+// choose returns the named sections in the order of the table. Without names, it returns all sections except those
+// that run only when named.
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {

@@ -53,7 +53,7 @@ type nginxProxy struct {
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		// nginx may be in a folder for administrators' programs.
+		// An ordinary user's PATH may not include /usr/sbin.
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, errors.New("nginx, which the floor needs, is not installed")
 		}
@@ -66,7 +66,7 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 		return nil, err
 	}
 	defer listener.Close()
-	// nginx inherits the socket: another program could take a released port.
+	// nginx inherits the open socket, because another program could take a released port.
 	socket, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (b *bench) overhead(ctx context.Context) error {
 			}
 			*step.into = append(*step.into, time.Since(begun))
 		}
-		// Measure in rounds, because the machine may be busier in some rounds than in others.
+		// Measure in rounds, because the machine's other load may change.
 		last := len(f.bare) - 1
 		f.over = append(f.over, f.service[last]-f.engine[last])
 	}

@@ -15,7 +15,7 @@ import (
 
 const (
 	startRounds = 25
-	// startBar is the maximum start time of a function, as a multiple of the start time of the program with three
+	// startBar is the maximum startup time of a function, as a multiple of the startup time of the program with three
 	// AWS clients and the proxy adapter. sizeBar is the maximum size of a function's program, in bytes.
 	startBar = 1.1
 	sizeBar  = 14_000_000

@@ -23,7 +23,8 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// The bars are a multiple of the floor, and bytes of memory above the idle server.
+	// uploadBar is a multiple of the floor. uploadMemoryBar is the maximum memory, in bytes, above that of the idle
+	// server.
 	uploadBar       = 1.0
 	uploadMemoryBar = 24 << 20
 )

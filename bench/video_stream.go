@@ -146,8 +146,8 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	}
 }
 
-// passPaced returns libvpx's CPU time per frame for decoding and encoding in this process, at the
-// server's frame rate and with as many streams.
+// passPaced returns libvpx's CPU time per frame for decoding and encoding in this process, with the same frame rate
+// and number of streams as the server.
 func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
 	looped := slices.Repeat(frames, int(videoStreamTime*videoRate/time.Second)/len(frames))
 	streams, ctx := errgroup.WithContext(ctx)

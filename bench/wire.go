@@ -58,7 +58,7 @@ const (
 type wire struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	// requests holds each kind of request as bytes.
+	// requests maps each kind of request to its bytes.
 	requests map[string][]byte
 }
 
@@ -177,7 +177,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has several clients repeat a request for length. It returns the number of calls and the total time.
+// wireCalls has several clients repeat a request for the duration length. It returns the number of calls and the
+// total time.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)

@@ -101,10 +101,9 @@ type world struct {
 	files   *dynamo.Files
 	keys    *dynamo.Keys
 	workers *dynamo.Workers
-	// fleet is the store of the workers' state.
-	fleet  *dynamo.FleetStore
-	bucket *s3blob.Store
-	usage  *dynamo.Usage
+	fleet   *dynamo.FleetStore
+	bucket  *s3blob.Store
+	usage   *dynamo.Usage
 	// signers contains the certificates that workers have signed with.
 	signers  *dynamo.Signers
 	budgets  *dynamo.Budgets

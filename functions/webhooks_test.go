@@ -162,7 +162,7 @@ func TestWarningIsDelivered(t *testing.T) {
 	}
 }
 
-// The function may have died before it queued the next attempt.
+// A repeated event queues the next attempt again, because the function may have died before it did so.
 func TestFailedWebhookIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestFailedWebhookIsRetried(t *testing.T) {
 		requests, queued int
 	}{
 		{"due", 1, 1},
-		// The function may have died after it recorded the attempt.
+		// This attempt is already recorded, so it is not made again.
 		{"repeated", 1, 2},
 	} {
 		event, err := os.ReadFile(filepath.Join("..", "events", "webhooks", c.event+".json"))

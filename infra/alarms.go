@@ -22,7 +22,7 @@ type alarm struct {
 	// second marks an alarm that only repeats another alarm, later or less precisely. It exists
 	// only if the options request all alarms.
 	second bool
-	// silence treats missing data as above the limit.
+	// silence makes missing data count as above the limit.
 	silence bool
 }
 

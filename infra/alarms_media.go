@@ -31,8 +31,9 @@ func (s *stack) mediaAlarms() []alarm {
 		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 		own := s.counted(mediaErrors5xx)
 		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
-			// No log contains the balancer's own error responses, such as the response for a crashed task. The
-			// balancer's metric for its targets would include image edits that are rejected while a worker starts.
+			// Include the balancer's own error responses, such as the response for a crashed task, because no log
+			// contains them. The balancer's metric for its targets would include image edits that are rejected while
+			// a worker starts.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
 		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})

@@ -67,8 +67,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	for _, e := range a.endpoints {
 		method := rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
 		if s.Endpoint != "" {
-			// SAM uses the integrations to decide which bodies are binary, and ignores the API's
-			// binary media types. CloudFormation does not have this property.
+			// SAM ignores the API's binary media types and uses this property of the integrations instead.
+			// CloudFormation does not have the property.
 			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"),
 				"*/*")
 		}

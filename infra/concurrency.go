@@ -20,11 +20,12 @@ var streaming = []string{"content", "inference"}
 
 const leastConcurrency = 150
 
-// reserved returns a function's reserved concurrency, which is also its limit, or nil if it shares the rest.
+// reserved returns a function's reserved concurrency, which is also its limit, or nil if the function has no
+// reservation.
 //
-// Without reservations, all of an account's functions share one pool, and open streams could use it
-// up. Then no worker would be started, and no job would end. So event-driven functions have their
-// own reservations, and each streaming function has a quarter of the rest.
+// Without reservations, all of an account's functions share one pool, and open streams could use it up. Then no
+// worker would be started, and no job would end. So event-driven functions have their own reservations, and each
+// streaming function has a quarter of the rest.
 func (s *stack) reserved(function string) *float64 {
 	if s.Concurrency == 0 {
 		return nil

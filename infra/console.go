@@ -128,7 +128,6 @@ func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	return *join("https://", rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
 }
 
-// fillConsole puts the console's files and its settings into the bucket.
 func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {
 	known, err := s.catalog()
 	if err != nil {

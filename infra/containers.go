@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// whyPlainVariables is the justification for environment variables in tasks.
 	whyPlainVariables = "The variables are names and addresses. Secrets are read from Secrets Manager by their names."
 	// whyAnyLogin is the justification for the wildcard in the permissions that CDK adds for images.
 	whyAnyLogin = "ECR's login is for the entire account. CDK names every other resource."
@@ -76,8 +75,8 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// The root file system is read-only. A container writes to a volume on the task's own disk, which is
-		// deleted with the task. The image declares the folder as a volume, so that the image's user owns it.
+		// The root file system is read-only. A container writes only to a volume on the task's own disk, which is
+		// deleted with the task. The image declares the volume's folder, so that the image's user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", s.logGroup(c.name)),

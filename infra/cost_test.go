@@ -70,7 +70,6 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	t.Logf("an idle month costs $%.2f", dollars)
 }
 
-// metricsOf returns the number of metrics that an alarm is billed for.
 func metricsOf(alarm resource) int {
 	n := 0
 	list, _ := alarm.Properties["Metrics"].([]any)

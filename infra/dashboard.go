@@ -22,7 +22,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The models function cannot fail. Failures of batches and c2pa are included in the 5xx metric.
+	// Omit models, which cannot fail, and batches and c2pa, whose failures are included in the 5xx metric.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})

@@ -43,8 +43,8 @@ const (
 	// video routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway closes a
 	// stream that has been silent for 300 s.
 	waitTimeout = 290
-	// verifyMemory is the memory, in MB, of the function that verifies files. It gives the function
-	// more than one vCPU.
+	// verifyMemory is the memory, in MB, of the function that verifies files. With this much memory, the function
+	// gets more than one vCPU.
 	verifyMemory = 2048
 	// internalTimeout is the timeout of event-driven functions, in seconds.
 	internalTimeout = 60
@@ -179,7 +179,6 @@ func (s *stack) variables(files string, names []string) *map[string]*string {
 	return &variables
 }
 
-// common returns the settings shared by all of the service's programs.
 func (s *stack) common(files string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestFunctionsHaveTheRightTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
-	// Streaming functions have API Gateway's timeout for streams. Functions for synchronous calls have the
-	// maximum wait of such calls. All others have API Gateway's timeout for buffered responses.
+	// Streaming functions have API Gateway's timeout for streams. The timeout of functions for synchronous calls is
+	// the calls' maximum wait. All other functions have API Gateway's timeout for buffered responses.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,

@@ -96,7 +96,7 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 		gpus.only(t, "AWS::ECS::Cluster")["ClusterName"] != "cutroom-dev-gpu" {
 		t.Errorf("the service is %v", service)
 	}
-	// An export that another stack imports cannot be changed.
+	// An export that another stack imports cannot be changed, so there must be none.
 	text, err := json.Marshal(gpus.ToJSON())
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 const turnSecretOfTests = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:turn-AbCdEf"
 
-// liveContext returns the context of a stack with realtime sessions, extended by more.
+// liveContext returns the context of a stack with realtime sessions and additional options.
 func liveContext(more map[string]any) map[string]any {
 	context := map[string]any{
 		"watch": "off", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime",

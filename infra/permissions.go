@@ -76,8 +76,8 @@ func (s *stack) authenticate() []permission {
 // They also publish a form's uploaded files once their bytes have arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
-		// If the queue is full, the idempotency key shows whether the job has already been
-		// accepted. The other actions are for jobs' budget holds.
+		// If the queue is full, GetItem on the idempotency key shows whether the job has already been accepted. The
+		// other actions are for jobs' budget holds.
 		s.onTable("usage", "GetItem", "Query", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},

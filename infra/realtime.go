@@ -26,7 +26,7 @@ func (s *stack) newRealtime(media awsapigateway.RestApi) {
 				"CUTROOM_PEER_ADDR", "CUTROOM_PUBLIC_URL",
 			},
 			may: append(s.serveLive(),
-				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem", "Query", "DeleteItem"), // and budgets
+				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem", "Query", "DeleteItem"),
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
 				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.reportMissing(),
 			),

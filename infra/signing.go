@@ -32,7 +32,6 @@ func (s *stack) newSigner() awssecretsmanager.Secret {
 	return secret
 }
 
-// signing returns the workers' settings for signing results.
 func (s *stack) signing() map[string]*string {
 	values := map[string]*string{}
 	if s.C2PA != signing.Auto {

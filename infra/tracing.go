@@ -48,11 +48,9 @@ func (s *stack) traceExecutions() []permission {
 const (
 	readRate     = 0.01
 	readPriority = 100
-	// longestRule is the maximum length of a sampling rule's name.
-	longestRule = 32
+	longestRule  = 32
 )
 
-// newSamplingRules creates the sampling rules that limit the cost of traces.
 func (s *stack) newSamplingRules() {
 	if !s.Tracing {
 		return

@@ -47,8 +47,8 @@ func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	})
 }
 
-// Programs that check or call URLs have the list of private receivers. Programs that call them run
-// in the network that reaches them.
+// Programs that check or call URLs have the list of private receivers. Programs that call URLs run in the receivers'
+// network.
 func TestPrivateWebhookReceiversAreReached(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"worker": "none", "watch": "off", "webhookAllow": "10.1.0.0/16,hooks.corp.example",

@@ -48,7 +48,7 @@ func gpuZones() int {
 	return 3
 }
 
-// list returns a VPC's zones. Without such a list, a template for any region gets only two zones.
+// list returns a VPC's zones. Without a list, a template for any region gets only two zones.
 func (z zones) list() *[]*string {
 	if len(z.Names) > 0 {
 		return jsii.Strings(z.Names...)

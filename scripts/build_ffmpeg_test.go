@@ -41,7 +41,7 @@ func TestImageFFmpegHasEveryFilter(t *testing.T) {
 		}
 	}
 
-	// These words in the code are also filter names.
+	// These words in the code do not mean the filters of the same name.
 	for _, word := range []string{"multiply", "copy", "reverse", "normalize"} {
 		delete(known, word)
 	}

@@ -67,8 +67,8 @@ const (
 	mostJobs = 1e7
 	// whole is the largest number of jobs per day for which an entire day is simulated.
 	whole = 10_000
-	// A window lasts about windowJobs jobs, but at least shortest, and at most longest, because the campaign at
-	// the busiest time ends then. After a warm-up of leastWarmUp, jobs end at the rate at which they start.
+	// A window lasts about windowJobs jobs, but at least shortest. It lasts at most longest, so that it stays within
+	// the campaign at the busiest time. After a warm-up of leastWarmUp, jobs end at the rate at which they start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

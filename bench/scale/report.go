@@ -108,7 +108,7 @@ func writePartitions(out io.Writer, r *sim.Result) {
 	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
 		h := fakeaws.Heat{}
 		if i := slices.IndexFunc(r.Hottest, func(h fakeaws.Heat) bool { return h.Table == name }); i >= 0 {
-			h = r.Hottest[i] // the busiest comes first
+			h = r.Hottest[i] // Hottest lists the busiest partition first
 		}
 		fmt.Fprintf(out, "%-26s %-34.34s %6.0f %6.0f %5.0f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Utilization(),
 			r.Tables[name].Throttled, r.Tables[name].Conflicts)

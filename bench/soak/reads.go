@@ -28,7 +28,6 @@ type readTimes struct {
 
 type timedRead struct{ at, took time.Duration }
 
-// add records a read and its start time.
 func (r *readTimes) add(begun time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// sample is the state of the server's process at one time.
+// sample is the state of the server's process at one moment.
 type sample struct {
 	memory                       int
 	goroutines, files, processes int
@@ -117,8 +117,8 @@ func children(pid int) (n int, err error) {
 // from this program stay open, but their number is limited.
 const slack = 16
 
-// calm waits until the server is idle: until it has no more goroutines and files than in before or,
-// if before is nil, than 5 s ago.
+// calm waits until the server is idle: until it has hardly more goroutines and open files than in before. If before
+// is nil, it compares with the counts of 5 s earlier.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// A killed backup leaves the previous one complete. The next backup adds only new data.
+// A killed backup leaves the previous backup complete. The next backup adds only new data.
 func TestBucketBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)

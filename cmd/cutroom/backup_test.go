@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// A server is backed up while it receives files and jobs. No server starts from an incomplete
-// restore. After a complete one, all data acknowledged before the backup exists, and jobs continue.
+// A server is backed up while it receives files and jobs. No server starts from an incomplete restore. After a
+// complete restore, all data acknowledged before the backup exists, and jobs continue.
 func TestBackupsSurviveKills(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

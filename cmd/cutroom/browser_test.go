@@ -61,10 +61,10 @@ var page []byte
 // A page from another origin gets a client token from its own backend, and can read every error.
 func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	t.Parallel()
-	// The engine waits until the page has asked for a result too early.
+	// The engine waits until the page has requested a result that is not ready yet.
 	released := make(chan struct{})
 	engine := httptest.NewServer(engineservertest.Handler(held{newPreview(t), released}))
-	t.Cleanup(engine.Close) // close it after the program and its runs have ended
+	t.Cleanup(engine.Close) // close the engine after the program and its runs have ended
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_ENGINE="+engine.URL)
 	reports := make(chan pageReport, 1)
 	application := httptest.NewServer(backend(server, sync.OnceFunc(func() { close(released) }), reports))
@@ -80,7 +80,7 @@ func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	}
 	defer func() {
 		stop()
-		_ = command.Wait() // the error is that it was killed
+		_ = command.Wait() // the error only says that the program was killed
 	}()
 	var report pageReport
 	select {

@@ -167,7 +167,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// With a reserve, the server can start and delete files even on a full disk.
+	// With reserved disk space, the server can start and delete files even on a full disk.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -183,7 +183,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
-	// On the first start, the blob folder was created only just now.
+	// Lock the blob folder only now, because the first start has just created it.
 	if err := s.lock.lockEntries(c.Data); err != nil {
 		return err
 	}

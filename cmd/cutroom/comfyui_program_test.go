@@ -117,7 +117,7 @@ func smallWorkflows(t *testing.T) string {
 		}
 		return strings.Replace(string(content), steps, instead, 1)
 	}
-	// A request for an image edit waits at most a minute.
+	// Use few steps, because a request for an image edit waits at most a minute.
 	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
 	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
 	// No test machine has 4 TiB of memory.

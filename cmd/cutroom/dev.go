@@ -123,8 +123,8 @@ func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engineconfig.Parse(c.Engine).Slots())
 }
 
-// spare returns the number of extra slots of a lane, for accounts that use none of its other slots.
-// It is 2, so that two accounts cannot block the others, or 0 with engine servers.
+// spare returns the number of extra slots of a lane, for accounts that use none of its other slots. It is 0 with
+// engine servers. Otherwise it is 2, so that two accounts cannot block all others.
 func (c *devCommand) spare() int {
 	if engineconfig.Parse(c.Engine).BuiltIn() {
 		return 2

@@ -42,7 +42,7 @@ func openTab(t *testing.T, args ...string) *tab {
 	}
 	t.Cleanup(func() {
 		stop()
-		_ = command.Wait() // the error is that it was killed
+		_ = command.Wait() // the error only says that the browser was killed
 	})
 	page := &tab{t: t, ctx: ctx}
 	if err := page.attach(bounded(t), profileOf(command.Args)); err != nil {

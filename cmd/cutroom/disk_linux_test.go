@@ -27,7 +27,7 @@ func free(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill uses up the disk, except for rest bytes, until the caller removes the returned file.
+// fill uses up the disk, except for the given number of bytes, until the caller removes the returned file.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")
@@ -37,7 +37,6 @@ func fill(t *testing.T, disk string, rest int64) string {
 	return filler
 }
 
-// saysFull matches a user message about a full disk.
 var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 
 func TestFullDiskRejectsWritesCleanly(t *testing.T) {

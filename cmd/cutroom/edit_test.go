@@ -18,7 +18,7 @@ import (
 func TestEditFollowsThePrompt(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
-	// TestEveryModelEdits checks full-size results.
+	// Results are small here; TestEveryModelEdits checks full-size results.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()

@@ -73,7 +73,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 			t.Errorf("the edited frame is %v, and another than before: %v", edited.Bounds(), !bytes.Equal(before, after))
 		}
 	}
-	// Tiny models do not have an adapter for images.
+	// Tiny models do not have an adapter for images, so the image is rejected.
 	say(websocket.MessageText, []byte(`{"type":"set_image","image_data":"`+redPixel+`"}`))
 	if ack := next("set_image_ack"); !bytes.Contains(ack, []byte("The engine does not support an image for this model.")) {
 		t.Errorf("the response to the image is %s", ack)

@@ -54,7 +54,8 @@ func checkEntries(data string) error {
 		case kind != anyFolder && !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file: move it elsewhere", path)
 		}
-		// Another server could open the database under its other name, and so with a different write-ahead log.
+		// With a second hard link, another server could open the database under another name, and so with a different
+		// write-ahead log.
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
 			return fmt.Errorf("%s has %d hard links: replace it with a copy of the file", path, of.Nlink)
 		}
@@ -65,8 +66,8 @@ func checkEntries(data string) error {
 // scratchNames matches the names of the server's entries in the engines' working folder.
 var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|picture|cutroom-doctor|\.probe)-[0-9]+$`)
 
-// emptyScratch removes an earlier run's files from the engines' working folder. The folder may be a link to a folder
-// with other files, which are kept. It is not recreated, because a full disk has no space for a new folder.
+// emptyScratch removes an earlier run's files from the engines' working folder. It keeps the folder itself, because
+// it may be a link to a folder with other files, and because a full disk may have no space for a new folder.
 func emptyScratch(path string) error {
 	folder, err := os.OpenRoot(path)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	}
 }
 
-// Queued requests receive an error.
+// A shutdown waits for open streams. Queued requests get an error.
 func TestShutdownWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})

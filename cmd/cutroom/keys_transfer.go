@@ -135,7 +135,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The path may name standard input. Opening any other pipe could block forever.
+	// Accept no pipe except standard input, because opening any other pipe could block forever.
 	if stdin, err := os.Stdin.Stat(); !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, stdin)) {
 		return nil, fmt.Errorf("%s is not a regular file: name a file that keys export wrote, or /dev/stdin", c.File)
 	}

@@ -77,7 +77,7 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
 		"--url", server.URL(),
 	}, selection...)...)
-	// Otherwise the run would be stored here and influence the next one.
+	// Otherwise the fuzzer's run would be stored in this folder and influence the next run.
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "CUTROOM_API_KEY="+servertest.Key, "PYTHONPATH="+settings,
 		"PYTHONDONTWRITEBYTECODE=1",

@@ -52,8 +52,8 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	return nil
 }
 
-// giveTo gives one entry to the owner if root owns it. It skips a file with several hard links,
-// because it may be another name of one of root's files elsewhere.
+// giveTo gives one entry to the owner if root owns it. It skips a file with several hard links, because the same file
+// may exist elsewhere, where root must keep it.
 func giveTo(root *os.Root, path string, owner *syscall.Stat_t) error {
 	info, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -344,7 +344,7 @@ func TestRealtimePageWorksByKeyboard(t *testing.T) {
 	page.await("Enter connects", live)
 }
 
-// Only a page from the same origin may frame it.
+// Only a page from the same origin may embed the page in a frame.
 func TestRealtimePageLoadsOnlyOwnResources(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// minSecret is the minimum length of a secret in bytes.
 const minSecret = 16
 
 // ensureSecret returns the secret that encrypts cursors and signs URLs. A new secret invalidates

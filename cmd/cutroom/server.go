@@ -85,7 +85,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// If the disk is full, the reservations still expire on schedule.
+	// On a full disk this write fails, but the reservations still expire on schedule.
 	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}

@@ -27,8 +27,7 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault returns a vault in the state that a killed server leaves. It calls the function early
-// before the last uploads.
+// newVault returns a vault in the state that a killed server leaves. Before the last uploads, it calls early.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}

@@ -46,7 +46,7 @@ func (c *devCommand) announce(out *command.Invocation, server *server) error {
 type keyWords struct {
 	// place is the key, or where to find it. It is shown in the table.
 	place string
-	// shell stands for the key inside double quotes in a shell command.
+	// shell is shell code for the key, for use inside double quotes.
 	shell string
 }
 

@@ -69,7 +69,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsapp.New(setting.NewEnvironment(os.Getenv), awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
-	// Workers run elsewhere and are not stopped, so requests that wait for them continue.
+	// Event streams end when the shutdown begins. Requests that wait for a job continue, because the workers run
+	// elsewhere.
 	parts.Config.Draining = ctx
 	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)
 	surface, err := newSurface(parts)

@@ -36,7 +36,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
-	// Functions receive the entire body; here it arrives as a stream.
+	// Only this program needs an intake, because its bodies arrive as streams. Functions receive entire bodies.
 	p.Config.Intake = &file.Intake{
 		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
 		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,

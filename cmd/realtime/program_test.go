@@ -171,7 +171,6 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// failsToStart starts an instance, checks that it fails, and returns its output.
 func (f *fleet) failsToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), await.Max)
@@ -373,7 +372,6 @@ func (c *client) edit(t *testing.T) {
 	}
 }
 
-// eventually waits until the condition is true. The string what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	await.Until(t, what, condition)

@@ -100,7 +100,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newClient(control) // it reads from now on
+	newClient(control) // the client reads from now on
 	t.Cleanup(func() { control.CloseNow() })
 	return info
 }
@@ -136,7 +136,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 
 	client := enter(t, second.at(t, info.URL), info.Token)
 	client.awaitReport(t, "published")
-	client.awaitReport(t, "means") // it receives its own camera's video
+	client.awaitReport(t, "means") // the client receives its own camera's video
 	status, body := ask(t, http.MethodPost, "http://"+third.address+"/watch-stream/"+info.Room)
 	var watching roomInfo
 	if err := json.Unmarshal([]byte(body), &watching); err != nil || status != http.StatusOK {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxFile is half the size of the function's disk, in bytes. Fetching and reading such a file takes seconds.
+	// maxFile is half the size of the function's disk, in bytes. Fetching and reading a file of this size takes
+	// seconds.
 	maxFile = 256 << 20
 	// requestTime is below API Gateway's timeout of 29 s.
 	requestTime = 24 * time.Second

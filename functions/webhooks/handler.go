@@ -93,7 +93,7 @@ func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	}
 	now := h.now()
 	if latest := now.Add(webhook.LongestWait + clockSkew); attempt.At.After(latest) {
-		// A time too far in the future would make this function run again and again until then.
+		// With a time too far in the future, this function would reschedule the attempt again and again.
 		attempt.At = latest
 	}
 	if attempt.At.After(now) {

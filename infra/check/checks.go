@@ -17,7 +17,7 @@ type check struct {
 	// runbook is a section of docs/runbook.md. log is the log group to read if the check fails,
 	// with STAGE in place of the stage. It may be empty.
 	runbook, log string
-	// needs says why a local AWS cannot run the check. Otherwise it is empty.
+	// needs says why a local AWS cannot run the check. It is empty if a local AWS can.
 	needs string
 	run   func(context.Context, *visit) (detail string, err error)
 }

@@ -100,8 +100,8 @@ func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string
 	return secret, nil
 }
 
-// leave cancels the checks' jobs and deletes their keys, including keys created by the tested calls. The key list
-// may lag by a second and miss makeKey's last keys, so those are also recorded in made.
+// leave cancels the checks' jobs and deletes their keys, including keys created by the tested calls. The key list may
+// lag by a second and miss makeKey's last keys, so their ids are also recorded in made.
 func (v *visit) leave(ctx context.Context) error {
 	listed, left := v.keys.ListKeys(ctx, v.own.name)
 	for _, key := range listed {

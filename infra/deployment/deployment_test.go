@@ -86,7 +86,7 @@ func (d *deployed) startCloud(t *testing.T) {
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
 	d.calls.To(d.cloud.URL)
 	cdk := awstest.Tool(t, "cdk/node_modules/.bin/cdk")
-	// CDK synthesizes the app first if it runs in the app's folder.
+	// In the app's folder, CDK would synthesize the app first.
 	bootstrap := exec.CommandContext(bounded(t), cdk, "bootstrap", "aws://"+awstest.Account+"/"+awstest.Region)
 	bootstrap.Dir, bootstrap.Env = t.TempDir(), d.environment()
 	if out, err := bootstrap.CombinedOutput(); err != nil {
@@ -211,7 +211,6 @@ func (d *deployed) key(t *testing.T, account string, flags ...string) string {
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// client returns a client of the deployed media service with a new key for the account.
 func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 	t.Helper()
 	return &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, account)}

@@ -75,7 +75,7 @@ func TestDownloadResumes(t *testing.T) {
 	}
 }
 
-// The file is named after the server's job id.
+// The file's name contains the server's job id, which must not lead to another folder.
 func TestIncompleteDownloadsAreKeptNextToResults(t *testing.T) {
 	for id, want := range map[string]string{
 		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
@@ -87,7 +87,7 @@ func TestIncompleteDownloadsAreKeptNextToResults(t *testing.T) {
 	}
 }
 
-// An interrupted download, however, is kept and can be resumed.
+// An interrupted download leaves a file, so that it can be resumed.
 func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")

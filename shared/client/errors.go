@@ -127,7 +127,7 @@ func (e *ConnectionError) Error() string {
 
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// sourceError is an error in reading the request's content, as opposed to a connection error.
+// sourceError is an error from reading the request's content, as opposed to a connection error.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }

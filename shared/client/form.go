@@ -90,7 +90,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// The id is sent in place of the bytes (docs/contract/media.md#forms).
+// writeReference writes a stored file's id in place of the bytes (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))

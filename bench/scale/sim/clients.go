@@ -37,7 +37,7 @@ const (
 // video simulates a client that submits a video, polls its status and fetches the result.
 func (w *World) video() { w.newClient(w.choose(), job.VideoLane, videoWork(w.random)).submit() }
 
-// images simulates clients of one account that each send an image within five seconds.
+// images simulates several clients of one account that send one image each, all within five seconds.
 func (w *World) images() {
 	account := w.choose()
 	for range 1 + int(w.random.ExpFloat64()*(imageBurst-0.5)) {

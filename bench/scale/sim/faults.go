@@ -9,8 +9,8 @@ const zones = 3
 
 const lateness = 2 * time.Minute
 
-// plan schedules the failures for the day, or for a window of this length that begins now. In a
-// window, they occur in the middle.
+// plan schedules the failures for the day, or for a window of the given length that begins now. In a window, they
+// occur in the middle.
 func (w *World) plan(length time.Duration) {
 	if !w.Failures {
 		return

@@ -16,7 +16,7 @@ const (
 	imageBurst = 8
 	// mostOfOne is the maximum number of jobs per day from one account. MostOpen is its maximum number of open jobs.
 	mostOfOne, MostOpen = 1_000_000, 5000
-	// The numbers of other requests per job.
+	// These are the mean numbers of other requests per job.
 	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
 	// meanVideoWork and meanImageWork are the mean times that a worker spends on a job.
 	meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second

@@ -68,7 +68,6 @@ func (w *worker) beat() {
 	w.clock.After(beatEvery, w.beat)
 }
 
-// offer marks the lane's slot as waiting for a job.
 func (w *worker) offer(lane job.Lane) {
 	w.idle[lane] = append(w.idle[lane], w)
 	w.match(lane)
@@ -185,7 +184,7 @@ func (h *holding) complete() {
 	})
 }
 
-// settle calls report, retries it while the store fails, and then frees the slot.
+// settle reports a run, retries that while the store fails, and then frees the slot.
 func (h *holding) settle(report func() error) {
 	until := h.clock.Now().Add(settleTime)
 	wait := 50 * time.Millisecond
@@ -226,7 +225,8 @@ func (w *worker) kill() {
 	}
 }
 
-// drain returns the worker's jobs to the queue and stops the worker. The returned jobs' runs do not count.
+// drain returns the worker's jobs to the queue and stops the worker. The interrupted runs do not count toward the
+// jobs' run limit.
 func (w *worker) drain() {
 	w.draining = true
 	for _, lane := range lanes {

@@ -60,7 +60,7 @@ type World struct {
 	// idle holds workers with a free slot, by lane.
 	idle     map[job.Lane][]*worker
 	matching map[job.Lane]bool
-	// free holds the idle function instances. The last one became idle most recently.
+	// free holds the idle function instances. The most recently used instance is last.
 	free    map[string][]*instance
 	lambdas int
 

@@ -138,7 +138,7 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 // summary prints the table of a batch. If all results have the same notice, it prints the notice only once.
 func (e *editor) summary(results []result) error {
 	if e.invocation.JSON {
-		return nil // each result was printed as it ended
+		return nil // each result was printed when its edit ended
 	}
 	list := e.invocation.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {

@@ -65,7 +65,7 @@ func serve(t *testing.T, answers map[string]string) string {
 	return server.URL
 }
 
-// A model name from a server becomes part of the result's name.
+// A model name from a server becomes part of the result's name, and must not lead to another folder.
 func TestServerCannotChooseResultPath(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")

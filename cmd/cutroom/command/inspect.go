@@ -38,7 +38,7 @@ func (c *Inspect) Run(ctx context.Context, s *Invocation) error {
 			return &UsageError{fmt.Sprintf("--trust: %s: %v", c.Trust, err)}
 		}
 	}
-	// Opening a named pipe blocks until a writer opens it.
+	// Check the type first, because opening a named pipe would block until a writer opens it.
 	if info, err := os.Stat(c.File); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {

@@ -174,7 +174,7 @@ func (s *Invocation) catalog() (*catalog.Catalog, error) {
 
 // latest returns the name of the default model of a kind.
 //
-// Errors: *UsageError if the catalog has no such model.
+// Errors: *UsageError if the catalog has no model of the kind.
 func (s *Invocation) latest(kind catalog.Kind) (string, error) {
 	known, err := s.catalog()
 	if err != nil {

@@ -367,7 +367,7 @@ func downloadName(shown client.Job) string {
 	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
 }
 
-// named builds a result's name from its source and prompt. If both are empty, it returns otherwise.
+// named builds a result's name from its source and prompt. If both are empty, it returns the argument otherwise.
 func named(otherwise, source, prompt string) string {
 	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
 	return job.Job{ID: otherwise, Request: request}.ResultName()

@@ -224,7 +224,7 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		// The surrounding text names the setting or option from which the file name comes.
+		// Shorten only the file error. The text around it names the setting or option with the file name.
 		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()

@@ -21,8 +21,8 @@ const (
 	maxValues = 10_000
 )
 
-// lines reads an agent's messages, one per line, and passes on the valid ones. For any other line,
-// it sends an error response. Version 1.8.0 of the SDK would end the session on such a line.
+// lines reads an agent's messages, one per line, and passes on the valid ones. It responds to any other line with an
+// error, because version 1.8.0 of the SDK would end the session.
 type lines struct {
 	in    *bufio.Reader
 	out   io.Writer

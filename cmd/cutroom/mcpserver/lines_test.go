@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// Later messages are still read.
+// Messages after an invalid message are still read.
 func TestInvalidMessagesGetErrors(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {

@@ -20,8 +20,8 @@ import (
 )
 
 type Config struct {
-	// Connect returns a client for the services, which the tool closes. It is called for every tool
-	// call, so that a changed key takes effect.
+	// Connect returns a client for the services. The tool closes the client. Connect is called for every tool call,
+	// so that a changed key takes effect.
 	Connect func() (*client.Client, error)
 	Latest  func(catalog.Kind) (string, error)
 	Folder  *Folder
@@ -59,8 +59,8 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull drops null arguments, because many agents send null for optional ones, and version
-// 1.8.0 of the SDK may panic if there are no others.
+// withoutNull drops null arguments, because many agents send null for optional arguments, and version 1.8.0 of the
+// SDK may panic if all arguments are null.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if called, ok := request.(*mcp.CallToolRequest); ok && bytes.Contains(called.Params.Arguments, []byte("null")) {

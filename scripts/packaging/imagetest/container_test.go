@@ -144,7 +144,6 @@ func (c *container) stop(grace time.Duration) int {
 
 func (c *container) kill() { docker(c.t, "kill", c.id) }
 
-// eventually waits until condition returns true. what describes the condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	await.Until(t, what, condition)

@@ -56,7 +56,7 @@ func TestMediaAcceptsLargeUpload(t *testing.T) {
 	}
 }
 
-// The worker is stopped or killed during a job.
+// A job completes even if its worker is stopped or killed.
 func TestWorkerContainersSurviveKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -99,8 +99,8 @@ func sameDisk(root, path string) error {
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	// This never renames anything, because a target of "." is invalid. Linux first checks whether
-	// the paths are on different mounts.
+	// Linux checks first whether both paths are on the same mount. The call never renames anything, because a target
+	// of "." is invalid.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
 		return fmt.Errorf("%s is a mount point: mount the entire folder %s instead", path, root)

@@ -54,7 +54,7 @@ func TestFullDiskStopsUploadEarly(t *testing.T) {
 	}
 }
 
-// The inodes run out before the bytes.
+// A disk may run out of inodes before it runs out of bytes.
 func TestDiskWithoutInodesIsFull(t *testing.T) {
 	root := disktest.Small(t, "size=2m,nr_inodes=6")
 	store := openAt(t, root) // uses two inodes: the root and its .tmp

@@ -84,7 +84,7 @@ func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	return nil
 }
 
-// Advance records the database's number of writes. It ignores errors, because they do no harm.
+// Advance records the database's number of writes. It ignores errors, because a mark that is too low does no harm.
 func (m *Marker) Advance(writes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,6 @@ func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) 
 // wholeSeconds rounds up, so that TTL never deletes an item early.
 func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// optionalSeconds returns 0 for the zero time.
 func optionalSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

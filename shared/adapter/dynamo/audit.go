@@ -46,7 +46,7 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 			return nil, err
 		}
 		if e.ID == high {
-			continue // BETWEEN includes both limits
+			continue // skip it: BETWEEN includes both limits
 		}
 		if entries = append(entries, e); len(entries) == query.Limit {
 			break

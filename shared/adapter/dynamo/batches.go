@@ -49,8 +49,8 @@ const (
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.
 	batchIDs, afterBatchIDs = "batch_", "batch`"
 
-	// batchIndex is the partition that lists the batches of all accounts. The following are the
-	// prefixes of its parts.
+	// batchIndex is the partition that lists the batches of all accounts. The next constants are the prefixes of its
+	// sort keys.
 	batchIndex                                = "batches"
 	openBatches, endedBatches, clearedBatches = "open/", "ended/", "cleared/"
 )

@@ -47,7 +47,7 @@ func TestBatchClaimsExpire(t *testing.T) {
 	stands(time.Second, true, false, 0)
 	stands(time.Minute, false, true, 0)
 	claim("second", time.Minute, true) // the first process has died
-	release("first", 0, 7)             // or is still running, unaware
+	release("first", 0, 7)             // or the first process is still running
 	stands(time.Minute, true, false, 0)
 	release("second", 3*time.Minute, 2)
 	release("second", 3*time.Minute, 2)

@@ -29,7 +29,7 @@ func readAllocation(i item) (storedAllocation, error) {
 	return l, r.err
 }
 
-// Take's query also reads DynamoDB's time.
+// Take's query also updates the time that storeNow returns.
 func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (budget.Taken, error) {
 	for range allocationTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -168,7 +168,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	return busy(errors.New("the allocation keeps changing"))
 }
 
-// endAllocation ends an allocation unless it has changed, and reports whether it did.
+// endAllocation ends an allocation unless it has changed, and reports whether it ended the allocation.
 func (b *Budgets) endAllocation(ctx context.Context, c budget.Counter, l storedAllocation, condition string) (bool, error) {
 	values := item{":amount": number(l.amount)}
 	if condition == isSeen {

@@ -130,7 +130,7 @@ func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	}
 	lose(1, take)
 	used(10)
-	lose(1000, take) // it succeeded, unknown to the caller
+	lose(1000, take) // it succeeds, but the caller does not know
 	used(20)
 	lose(0, take)
 	if used(20); allocation.Amount != 20 {

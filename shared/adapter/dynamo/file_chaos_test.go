@@ -174,7 +174,7 @@ func (c *storageChaos) choose() {
 		}, func(error) { c.held = append(c.held, r) })
 	case draw == 4 && len(c.held) > 0 && c.held[0].Bytes > 0:
 		f.Reserved, c.held = c.held[0], c.held[1:]
-		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Reserved, call.what), size // others may have ended it
+		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Reserved, call.what), size // f.Reserved may be gone
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
 				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // the reservation may be replaced
@@ -208,7 +208,7 @@ func (c *storageChaos) choose() {
 		least := max(1, r.Bytes+c.random.Int64N(20)-5)
 		most := least + c.random.Int64N(5)
 		call.what = fmt.Sprintf("renew %v with %d to %d under %d", r, least, most, limit)
-		call.bytes = least // another call may have ended it
+		call.bytes = least // the reservation may have ended
 		c.do(call, func(ctx context.Context, s *dynamo.Files) (err error) {
 			r, err = s.Reserve(ctx, r, least, most, limit, now)
 			return err

@@ -108,7 +108,7 @@ func (s *Files) within(
 		if err != nil {
 			return err
 		}
-		// If there was nothing left to free, another caller may have freed it since the rejection, so try once more.
+		// If nothing was left to free, another caller may have freed storage since the rejection, so try once more.
 		last = freed == 0
 	}
 }
@@ -218,8 +218,8 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes those entries that still exist, subtracts their bytes from the count, and returns how many it
-// removed. It removes a pending file along with its entry, because nothing would count its bytes afterwards.
+// free removes the entries that still exist, subtracts their bytes from the count, and returns how many it removed.
+// It removes a pending file along with its entry, because nothing would count its bytes afterwards.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem

@@ -75,7 +75,7 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// entries reads at most size index entries with ids below after, highest id first.
+// entries reads at most size index entries with ids below the given one, highest id first.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")

@@ -123,7 +123,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 				return 0, err
 			}
 		}
-		// Other callers may have filled the set.
+		// Other callers may have filled the set, so choose again after a wait.
 		if !clock.Wait(ctx, rand.N(conflictWait)) {
 			return 0, ctx.Err()
 		}
@@ -133,7 +133,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 // claimWrite is the index of the first claim's write within an acceptance.
 const claimWrite = 3
 
-// acceptance returns the writes that accept a job. Those with conditions come first.
+// acceptance returns the writes that accept a job. Writes with conditions come first.
 func (s *Jobs) acceptance(j job.Job, at spot, claims []budget.Claim) ([]types.TransactWriteItem, error) {
 	record, request, err := jobItems(j)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestJobsConform(t *testing.T) {
 	})
 }
 
-// A job that an earlier version accepted is started the way that version did.
+// A job that an earlier version accepted is started the way that version started it.
 func TestStartLeavesIndexUnchanged(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	jobs, records := newJobs(t, cloud, &handedOver{})

@@ -94,7 +94,6 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 
 func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-// lastSeen returns the item's timestamp as last seen by this process, or 0.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +118,7 @@ func (c *count) see(wholeAt int64) {
 func (c *count) take(ctx context.Context) (ratelimit.State, error) {
 	until := c.now + int64(c.rate.BurstTime()) - c.cost
 	if until < c.now || c.n <= 0 {
-		// A count beyond the burst is never allowed, and a count of 0 writes nothing.
+		// A count beyond the burst is never allowed, and a count of 0 changes nothing, so only read the item.
 		found, err := c.read(ctx)
 		return c.state(until >= c.now && (found <= until || found > c.far), found), err
 	}
@@ -178,8 +177,8 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
-// moveOn adds the cost to the time of a name that is in use. Its condition fails if others have
-// moved the time beyond until, or if the time has passed.
+// moveOn adds the cost to the time of a name that is in use. Its condition fails if the time has passed, or if others
+// have moved it beyond the given limit.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",

@@ -42,7 +42,6 @@ func (*sessionChaos) Now() time.Time              { return time.Now() }
 func (*sessionChaos) Turn() int64                 { return 0 }
 func (*sessionChaos) After(time.Duration, func()) {}
 
-// chaosInstance is an instance with a connection that can be cut.
 type chaosInstance struct {
 	*session.Instance
 	courier courier

@@ -292,4 +292,4 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-const keptLeases = 24 * time.Hour // from the last renewal
+const keptLeases = 24 * time.Hour // counted from the last renewal

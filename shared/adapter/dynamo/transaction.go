@@ -104,7 +104,6 @@ func (r *refusal) Error() string { return r.err.Error() }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts an error to a refusal if it means that a condition failed.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

@@ -204,7 +204,7 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 		Code    string `xml:"Errors>Error>Code"`
 		Message string `xml:"Errors>Error>Message"`
 	}
-	_ = xml.Unmarshal(text, &failure) // if it is not XML, the status must suffice
+	_ = xml.Unmarshal(text, &failure) // if the body is not XML, report only the status
 	if status == http.StatusForbidden || status == http.StatusUnauthorized {
 		return nil, &refusedError{failure.Code, failure.Message}
 	}

@@ -51,7 +51,7 @@ func inTask(t *testing.T, metadata string, answers ...answer) *ec2.TaskAddress {
 	return inTaskThat(t, metadata, func() {}, answers...)
 }
 
-// inTaskThat calls the function again on the second request for the metadata.
+// inTaskThat is inTask with a function that is called on the second request for the metadata.
 func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	mux, asked := http.NewServeMux(), 0

@@ -18,7 +18,6 @@ func metricsText(m *prometheus.Metrics) string {
 	return read(m, "operator", "Authorization", "Bearer operator").Body.String()
 }
 
-// read requests /metrics from this machine.
 func read(m *prometheus.Metrics, key string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:8081"

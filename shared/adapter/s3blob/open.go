@@ -19,7 +19,7 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)
 	}
 	if length == 0 {
-		// HTTP has no empty ranges.
+		// HTTP has no empty ranges, so only check that the blob exists.
 		_, err := s.head(ctx, name)
 		return nothing(), err
 	}

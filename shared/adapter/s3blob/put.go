@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// A blob of up to partSize bytes takes one request. For larger ones, S3 allows 10,000 parts.
+	// A blob of up to partSize bytes takes one request. For larger blobs, S3 allows 10,000 parts.
 	partSize = 8 << 20
 	// partsAtOnce is the number of parts being sent while the next part is read.
 	partsAtOnce = 2

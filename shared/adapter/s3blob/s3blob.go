@@ -97,7 +97,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return err
 	}
 	if from == to {
-		// S3 rejects a copy that changes nothing.
+		// S3 rejects a copy that changes nothing, so only check that the blob exists.
 		_, err := s.head(ctx, from)
 		return err
 	}

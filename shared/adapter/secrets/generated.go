@@ -48,7 +48,7 @@ func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error))
 	if err != nil && !errors.As(err, &taken) {
 		return nil, fmt.Errorf("secretsmanager: fill a secret: %w", err)
 	}
-	// Another program may have stored a value, so read the current one.
+	// Another program may have stored a value, so read the current value.
 	if text, err = read(ctx, k.client, k.id); err == nil && text == Unset {
 		err = errors.New("secretsmanager: a filled secret is unset again")
 	}

@@ -54,7 +54,7 @@ func TestUpstreamKeysAreResolved(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", reference, key, err, want)
 		}
 	}
-	// After a key is replaced, the new one is read.
+	// After a key is replaced, the new key is read.
 	_, err := secretsmanager.NewFromConfig(cloud.Config()).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: &plain, SecretString: aws.String("key five"),
 	})

@@ -50,7 +50,7 @@ func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	})
 }
 
-// renew renews an allocation, enlarges it by more and returns its new amount.
+// renew renews an allocation, enlarges it by the given amount, and returns its new amount.
 func (b *Budgets) renew(ctx context.Context, tx *transaction, l budget.Allocation, more int64) (held int64, err error) {
 	err = tx.QueryRowContext(ctx, renewAllocation, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&held)

@@ -53,7 +53,6 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, storeError("read budgets", rows.Err())
 }
 
-// readBudget returns nil if the budget does not exist.
 func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Budget, error) {
 	kept := budget.Budget{ID: id}
 	err := tx.QueryRowContext(ctx, `select max_used, warn_url from budget

@@ -131,7 +131,6 @@ func scanFile(r row) (file.File, error) {
 	return f, nil
 }
 
-// optionalMillis converts zero to null.
 func optionalMillis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: millis(t), Valid: !t.IsZero()}
 }

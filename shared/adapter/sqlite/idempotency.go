@@ -32,7 +32,7 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	resourceOfKey = "select resource from idempotency where account = ? and key = ? and claimed_at > ?"
-	// Older claims already count as abandoned, so the index by age keeps this cheap.
+	// Update only claims newer than ?1, which the index by age finds. Older claims already count as abandoned.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect examines a closed database without changing it. It checks the length of the files and,
-// for at most the duration within, all pages.
+// Inspect examines a closed database without changing it. It checks the length of the files and, if the given time
+// suffices, all pages.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; file system errors.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -59,7 +59,8 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
-	// Check the log first: SQLite creates it after the database's first page.
+	// Check the log first: SQLite creates the log only after the database's first page, so a log without a database
+	// means that the database was lost.
 	log, err := sizeOf(path + "-wal")
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	if err != nil {
 		return 0, err
 	}
-	// Free pages may never have been written to the file. Each frame of the log has a header.
+	// Free pages may be missing, because SQLite may never have written them. In the log, each page has a header.
 	const frameHeader = 24
 	if have := size/page + log/(page+frameHeader); have+free < pages {
 		return 0, fmt.Errorf("%w: the files contain only %[3]d of %[2]d pages", integrity.ErrDamaged, pages, have)

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The next pages contain the rest, each job once.
+// The next pages contain the other jobs, each job once.
 func TestPagesOfLongPromptsAreShort(t *testing.T) {
 	const count, prompt = 400, 16_000
 	db := openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))

@@ -74,7 +74,6 @@ func encode(value any) (string, error) {
 	return string(text), err
 }
 
-// encodeOptional returns null for nil.
 func encodeOptional[T any](value *T) (sql.NullString, error) {
 	if value == nil {
 		return sql.NullString{}, nil

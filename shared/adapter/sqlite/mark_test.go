@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Transactions that change nothing are not counted. A write is reported before its call returns.
+// Transactions that change nothing are not counted. A write is reported before the call that made it returns.
 func TestMarkCountsWrites(t *testing.T) {
 	ctx := t.Context()
 	var reported int64

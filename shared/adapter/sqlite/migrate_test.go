@@ -161,7 +161,7 @@ func TestPanicKeepsDurableSettings(t *testing.T) {
 	}
 }
 
-// There may be many ended jobs, files and tokens.
+// There may be many ended jobs, files and tokens, so queries must not scan all of them.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{

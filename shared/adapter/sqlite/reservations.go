@@ -57,7 +57,6 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	})
 }
 
-// release removes a reservation and returns its size.
 func release(ctx context.Context, tx *transaction, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// Snapshot makes a consistent copy of the database at path in the new file into, and checks the
-// copy. The database may be in use, and its writers are not blocked.
+// Snapshot writes a consistent copy of the database at path to a new file, and checks the copy. The database may be
+// in use, and its writers are not blocked.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; a newer version's schema; file system errors.
 func Snapshot(ctx context.Context, path, into string) error {
@@ -50,7 +50,7 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-const placeCheck = time.Minute // the timeout for Place's check
+const placeCheck = time.Minute
 
 // Place creates a database at path from a snapshot.
 //

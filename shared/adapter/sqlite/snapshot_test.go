@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// The copy has everything written before it started.
+// The copy contains everything that was written before the snapshot started.
 func TestSnapshotIsConsistent(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()

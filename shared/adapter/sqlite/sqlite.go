@@ -43,8 +43,8 @@ type Options struct {
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets
-	// no other. 0 means no limit.
+	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets no further lease.
+	// 0 means no limit.
 	AccountLeases int
 	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
@@ -106,7 +106,7 @@ func connect(path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	// If the main file is missing, SQLite would delete the log.
+	// If the main file is missing, SQLite would delete the log, so check first.
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
-		// The mean run time does not need every run.
+		// Ignore the error, because the mean run time does not need every run.
 		d.queue.Logger.Warn("cannot record a run time", "job", d.Job, "error", err)
 	}
 	return d.conclude(ctx)

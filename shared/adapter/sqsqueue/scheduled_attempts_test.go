@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// SQS delays a message by at most 15 minutes.
+// An attempt may be due later than SQS's maximum delay of 15 minutes allows.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

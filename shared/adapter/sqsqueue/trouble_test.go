@@ -81,7 +81,7 @@ func TestNoAcceptedJobIsLostOrDuplicated(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// If a job is rejected, nothing is lost, because the client knows.
+				// If a job is rejected, the client knows, so nothing is lost.
 				if _, err := service.Submit(ctx, job.Job{
 					ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-pro-t2v", Lane: job.VideoLane,
 					Request: job.Request{Prompt: "a heron", Options: map[string]any{"resolution": "720p"}},

@@ -74,7 +74,7 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Response{}, explain(err)
 	}
 	defer response.Body.Close()
-	// After a protocol switch, the body is a connection that the context cannot end.
+	// After a protocol switch, the body is a connection that the context cannot end, so do not read it.
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		// The status is valid even if the rest of the response cannot be read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxBody)

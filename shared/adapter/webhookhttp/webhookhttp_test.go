@@ -370,7 +370,7 @@ func TestHostileDNSResponsesAreRejected(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			var err error
-			const most = 32 << 20 // includes the name server
+			const most = 32 << 20 // includes the name server's memory
 			took := alloctest.Least(func() {
 				_, err = send(t, webhookhttp.Config{Resolver: resolverOf(test.answers)}, "http://many.test:1/")
 			}, most)

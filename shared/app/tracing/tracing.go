@@ -67,7 +67,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	}
 	client := &http.Client{
 		Transport: newSigner(awsclient.Transport(0), clients.Credentials, clients.Region, time.Now),
-		// A signature is valid for one host only.
+		// A signature is valid for one host only, so follow no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	sender, err := otlp.NewExporter(ctx,

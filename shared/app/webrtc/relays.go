@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// minRelaySecret is the minimum length of the shared secret, in bytes.
 const minRelaySecret = 16
 
 // Errors: an invalid TURN server URL, or a missing or short secret. Each error names the setting.

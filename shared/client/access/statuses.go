@@ -9,8 +9,8 @@ type Statuses struct {
 	OtherKey, OtherAdminKey, OtherToken                                        int
 }
 
-// ofAny is for routes that every key and token may call. own is the status for the account's
-// credentials, others for another account's.
+// ofAny is for routes that every key and token may call. own is the status for the account's own credentials, and
+// others is the status for another account's credentials.
 func ofAny(own, others int) Statuses {
 	return Statuses{
 		Key: own, AdminKey: own, Token: own, AdminToken: own, TokenForOtherModels: own,

@@ -4,7 +4,7 @@ package ascii
 
 import "strings"
 
-// Only reports whether text is non-empty and contains only A-Z, a-z, 0-9 and the bytes in more.
+// Only reports whether text is non-empty and contains only A-Z, a-z, 0-9 and the given additional bytes.
 func Only(text, more string) bool {
 	for i := range len(text) {
 		if !IsAlphanumeric(text[i]) && strings.IndexByte(more, text[i]) < 0 {

@@ -68,8 +68,8 @@ type Batch struct {
 	Errors []Error
 	// Outcome is the final status that the batch will get once it is finalized.
 	Outcome Status
-	// Output and Failures are the ids of the files with responses and with errors. They are set
-	// before the files exist. They are empty if no such file will be made.
+	// Output and Failures are the ids of the files with responses and with errors. They are set before the files
+	// exist. An id is empty if its file will not be made.
 	Output, Failures string
 	// Answered and Failed count the calls that have ended. They are increased only by Store.Save.
 	Total, Answered, Failed int

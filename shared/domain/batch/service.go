@@ -108,7 +108,7 @@ func (s *Service) record(ctx context.Context, b Batch, input file.File, limit in
 	}
 	switch {
 	case fault.Is(copied, fault.NotFound):
-		err = file.ErrNotFound // it has just been deleted
+		err = file.ErrNotFound // the file has just been deleted
 	case copied != nil:
 		err = fmt.Errorf("batch: copy the input: %w", copied)
 	case fault.Is(err, fault.Limited):
@@ -177,7 +177,7 @@ func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error)
 		b.Status, b.CancellingAt = Cancelling, s.config.Now().UTC().Truncate(time.Millisecond)
 		err = s.config.Store.Change(ctx, from, b)
 		if fault.Is(err, fault.Conflict) {
-			continue // the status has changed; statuses never recur, so this ends
+			continue // the status has changed; statuses never recur, so the loop ends
 		}
 		if err == nil {
 			s.config.Wake(ctx, b)

@@ -9,10 +9,10 @@ import (
 
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch. It keeps at most kept of the account's cleared batches and deletes the oldest.
-	// most limits the account's open batches. For most and kept, 0 means no limit.
+	// Create records a new batch. most limits the account's open batches. kept limits its cleared batches, of which
+	// the oldest are deleted. For both, 0 means no limit.
 	//
-	// Errors: fault.Limited if the account already has most open batches.
+	// Errors: fault.Limited if the account already has that many open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, account, id string) (Batch, error)
@@ -20,8 +20,8 @@ type Store interface {
 	List(ctx context.Context, account, after string, limit int) ([]Batch, error)
 	// Change replaces a batch's record, except for Answered and Failed, and increments the revision.
 	//
-	// Errors: fault.Conflict if the stored status is not from or the stored revision is not
-	// b.Revision; fault.NotFound.
+	// Errors: fault.Conflict if the stored status is not the given one or the stored revision is not b.Revision;
+	// fault.NotFound.
 	Change(ctx context.Context, from Status, b Batch) error
 }
 

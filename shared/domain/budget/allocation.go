@@ -46,9 +46,9 @@ type Taken struct {
 
 // Allocations stores the processes' allocations. Every successful call renews the allocation.
 type Allocations interface {
-	// Take enlarges an allocation by most, or by the remaining amount if that is smaller. If less than least
-	// remains, even after ending the counter's expired allocations, the allocation is not enlarged. A new
-	// allocation starts at 0. Take also records Spent and Flight, as Report does.
+	// Take enlarges an allocation by the amount most, or by the remaining amount if that is smaller. If less than the
+	// amount least remains, even after ending the counter's expired allocations, the allocation is not enlarged. A
+	// new allocation starts at 0. Take also records Spent and Flight, as Report does.
 	//
 	// Errors: ErrAllocationEnded.
 	Take(ctx context.Context, l Allocation, limit, least, most int64) (Taken, error)

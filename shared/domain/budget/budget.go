@@ -32,7 +32,7 @@ const (
 
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit is the largest allowed limit. The sum of two such limits does not overflow.
+// MaxLimit is the largest allowed limit. The sum of two limits does not overflow.
 const MaxLimit = 1e18
 
 // ID identifies a budget. An account has at most one budget per ID.

@@ -206,7 +206,7 @@ func (s *localAllocation) settle(amount, used int64) {
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
-	for range 3 { // other calls may draw the rest before this call
+	for range 3 { // other calls may draw the amount before this call does
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
 			return amount
@@ -273,7 +273,7 @@ func (s *localAllocation) tick(ctx context.Context) {
 	}
 	s.begin()
 	report := s.reported()
-	s.stored.Amount -= spare // it must not be drawn again, even if the store call fails
+	s.stored.Amount -= spare // do not draw this amount again, even if the store call fails
 	s.growth = 0
 	s.mu.Unlock()
 

@@ -34,9 +34,9 @@ func (w Warning) EventID() string {
 
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage of the warning that is due when used has been used of limit, or
-// 0. missed is an amount that a call could not reserve. If most of the budget is used and the rest
-// is too small for that call, the budget counts as fully used.
+// Warnable returns the percentage of the warning that is due when used of limit is used up, or 0 if no warning is
+// due. missed is an amount that a call could not reserve. If most of the budget is used and the rest is too small for
+// that call, the budget counts as fully used.
 func Warnable(used, limit, missed int64) (percent int) {
 	switch {
 	case limit == 0 || used < limit-limit/(100/(100-WarnAt)):

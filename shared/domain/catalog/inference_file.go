@@ -370,7 +370,6 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	return "", nil
 }
 
-// location splits a URL into the discovery method, base URL and host.
 func location(text string) (how Discovery, base, host string, err error) {
 	rest := text
 	for _, known := range []Discovery{ByAddress, ByService} {

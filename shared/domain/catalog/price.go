@@ -119,7 +119,7 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 // wholePrice is the value of Batch that means no discount.
 const wholePrice = 1_000_000
 
-// Most returns the highest possible cost, because any tokens may be cached or reasoning tokens.
+// Most returns a call's highest possible cost: any of the tokens may be cached or reasoning tokens.
 func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
@@ -138,7 +138,6 @@ type priceEntry struct {
 	Sizes map[string]string
 }
 
-// price returns nil if the model has no price.
 func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	switch {
 	case e == nil:
@@ -172,7 +171,6 @@ func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	return price, nil
 }
 
-// sessionPrice returns the price per second of a realtime session, or 0.
 func (e modelEntry) sessionPrice(currency string) (int64, error) {
 	switch {
 	case e.SessionPrice == "":
@@ -189,7 +187,6 @@ type tokenPriceEntry struct {
 	Input, Output, Cached, Reasoning, Call, Batch string
 }
 
-// price returns nil if the model has no price.
 func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 	if e == nil {
 		return nil, nil

@@ -83,7 +83,6 @@ func (p places) parse() (parsed []Place, err error) {
 }
 
 const (
-	// mostMultiple is the maximum of Multiple, and mostFrames is the maximum number of frames.
 	mostMultiple, mostFrames = 256, 100_000
 )
 

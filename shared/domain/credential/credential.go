@@ -65,8 +65,8 @@ type Store interface {
 	// Errors: fault.NotFound if the account has no such key; fault.Unauthorized if the acting key
 	// is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
-	// ForgetKey removes a key that no longer works from all lists. Its secret stays invalid and
-	// cannot be used for a new key.
+	// ForgetKey removes a key from all lists. The key must no longer work. Its secret stays invalid and cannot be
+	// used for a new key.
 	ForgetKey(ctx context.Context, id string) error
 }
 
@@ -87,7 +87,6 @@ func (p Principal) Scope() Scope {
 	return p.Token.Scope
 }
 
-// isSecret reports whether a secret consists of prefix and 8 to 128 valid characters.
 func isSecret(secret, prefix string) bool {
 	random, found := strings.CutPrefix(secret, prefix)
 	return found && len(random) >= 8 && len(random) <= 128 && ascii.Only(random, "_-")

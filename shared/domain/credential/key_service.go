@@ -65,10 +65,10 @@ func endedFirst(keys []Key) []Key {
 	return keys
 }
 
-// Create creates a key for the account of the admin key by, and returns its secret.
+// Create creates a key for the admin key's account, and returns the new secret.
 //
-// Errors: fault.Forbidden if the key would outlive by or have more permissions; fault.Unauthorized
-// if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
+// Errors: fault.Forbidden if the key would outlive the admin key or have more permissions; fault.Unauthorized if the
+// admin key has been revoked; fault.Conflict if the account has MaxKeys active keys.
 func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
 	secret string, key Key, err error,
 ) {
@@ -112,8 +112,9 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 
 // Revoke revokes a key. Revoking a revoked key has no effect.
 //
-// Errors: fault.NotFound; fault.Forbidden if the key outlives by or has more permissions; fault.Unauthorized if by
-// has been revoked; fault.Conflict if the key is the same as by, so that an account cannot lose its last admin key.
+// Errors: fault.NotFound; fault.Forbidden if the key outlives the admin key or has more permissions;
+// fault.Unauthorized if the admin key has been revoked; fault.Conflict if an admin key revokes itself, so that an
+// account cannot lose its last admin key.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):

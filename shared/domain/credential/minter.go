@@ -43,8 +43,8 @@ const (
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it cannot, the sweeper
-	// deletes nothing. nil means that the clock can always be trusted.
+	// Settled reports whether the clock can be trusted for expiry. While it cannot, the sweeper deletes nothing. nil
+	// means that it always can.
 	Settled func() bool
 	Logger  *slog.Logger
 }

@@ -109,8 +109,8 @@ func (t Tiers) checked() (Tiers, error) {
 	return t, nil
 }
 
-// Find returns the named tier. If the table has no such tier, it returns the default tier, because
-// a key must not gain permissions from a missing tier.
+// Find returns the tier with the name. If it does not exist, Find returns the default tier, because a key must not
+// gain permissions from a missing tier.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {
 		return tier

@@ -56,8 +56,8 @@ type Issued struct {
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token, which works immediately. The token must survive a process crash. It may be
-	// lost in a power failure, because its holder can get another one within a second.
+	// CreateToken stores a new token, which works immediately. The token must survive a process crash. It may be lost
+	// in a power failure, because its holder can get another token within a second.
 	CreateToken(ctx context.Context, token Token) error
 	// FindToken returns the token with its current key. The token may have expired.
 	//

@@ -46,7 +46,7 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
-		// Only one spelling is valid, but the decoder ignores line breaks and surplus bits.
+		// Only one spelling is valid, so compare with a new cursor: the decoder ignores line breaks and surplus bits.
 		made, err := c.Make(ctx, account, id)
 		if err != nil {
 			return "", err

@@ -118,11 +118,11 @@ type Store interface {
 }
 
 type Reservations interface {
-	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to least bytes. It
-	// renews r until r.Until and returns it with its new size. A reservation never shrinks.
+	// Reserve enlarges r to the size most if the account has ample storage (see Ample), otherwise to the size least.
+	// It renews r until r.Until and returns it with its new size. A reservation never shrinks.
 	//
-	// Errors: fault.Limited if the account would store more than limit bytes even with least. In
-	// that case r is unchanged. Files that have expired at now do not count.
+	// Errors: fault.Limited if the account would store more than limit bytes even with the smaller size. In that case
+	// r is unchanged. Files that have expired at now do not count.
 	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
 
 	// Release succeeds even if the reservation does not exist.
@@ -139,8 +139,8 @@ type Reservation struct {
 	Until time.Time
 }
 
-// Ample limits early reservations: the account's remaining storage must be Ample times as large, so
-// that bytes reserved too early do not block other uploads.
+// Ample limits early reservations: the account's remaining storage must be Ample times as large as the reservation,
+// so that bytes reserved too early do not block other uploads.
 const Ample = 128
 
 var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its limit of pending files.")

@@ -20,7 +20,7 @@ const (
 	// mostStep bytes. Large uploads thus need few writes, and small uploads reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// leastRead is the minimum size of a read in bytes, except for the last one.
+	// leastRead is the minimum size of a read in bytes, except for the last read.
 	leastRead = 16 << 10
 	// unwritten is the maximum number of an upload's bytes that have arrived but may not be on the disk yet.
 	unwritten = 2 << 20
@@ -60,9 +60,9 @@ type Allowance struct {
 // busyRetryAfter is the Retry-After if there are too many concurrent uploads.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload by an account. If all slots are taken, the upload replaces the slowest
-// upload of the account with the most uploads, unless that account would then have fewer than this
-// one. The caller must call Arrived after it has read all bytes, and must call End in every case.
+// Begin admits an upload by an account. If all slots are taken, the upload replaces the slowest upload of the account
+// with the most uploads, unless that account would then have fewer uploads than this account. The caller must call
+// Arrived after it has read all bytes, and must call End in every case.
 //
 // Errors: fault.Limited if too many uploads are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
@@ -98,7 +98,8 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	return nil, refused
 }
 
-// freePlace frees a slot of the account with the most uploads, if that account has at least two more than this one.
+// freePlace frees a slot of the account with the most uploads, if that account has at least two more than the given
+// account.
 func (i *Intake) freePlace(account string, now time.Time) bool {
 	var most []*Upload
 	for _, uploads := range i.byAccount {
@@ -124,7 +125,7 @@ func withPlace(uploads []*Upload) (kept []*Upload) {
 	return kept
 }
 
-// speed returns bytes per second. The duration is at least one second.
+// speed returns the upload's rate in bytes per second, for a duration of at least one second.
 func (u *Upload) speed(now time.Time) float64 {
 	return float64(u.arrived.Load()) / max(1, now.Sub(u.started).Seconds())
 }

@@ -96,8 +96,8 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
 	case last.ShortSince.IsZero():
-		// Workers were lost, for example in a deployment. The time until they are replaced says
-		// nothing about the start time.
+		// Workers were lost, for example in a deployment. The time until they are replaced says nothing about the
+		// startup time.
 		seen.ShortSince, seen.WantedSince = now, time.Time{}
 	case running > last.Running:
 		seen.ShortSince = now
@@ -105,11 +105,11 @@ func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {
 	return seen
 }
 
-// learnAtOnce limits how much one start can raise the expected start time. A start that takes longer was probably
+// learnAtOnce limits how much one start can raise the expected startup time. A start that takes longer was probably
 // waiting for hardware. If the fleet has really become slower, repeated starts raise the time further.
 const learnAtOnce = 4 * time.Minute
 
-// learn updates the expected start time, which rises fast and falls slowly.
+// learn updates the expected startup time, which rises fast and falls slowly.
 func learn(known, took time.Duration) time.Duration {
 	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)

@@ -50,7 +50,7 @@ type Record struct {
 
 type Store interface {
 	// Claim records the claim unless the key has a record younger than Age. It also replaces an unsettled record
-	// of the resource instead, which may be empty. It returns the key's record after that. If the record names
+	// whose resource is instead, unless instead is empty. It returns the key's record after that. If the record names
 	// the claim's own resource, the claim won. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
 	// Settle records that the claim's resource was created, unless the claim has been replaced or settled.
@@ -72,10 +72,10 @@ type Service struct {
 }
 
 // Begin claims the key. For the first request it returns nil, and the caller must call Settle or Withdraw. For a
-// repeated request it returns the record of the first one, and may wait some seconds for it.
+// repeated request it returns the record of the first request, and may wait some seconds for it.
 //
-// Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
-// another request with the key is still in progress.
+// Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if another request with
+// the key is still in progress.
 func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error) {
 	instead, pause := "", firstPause
 	for began := s.Now(); ; {

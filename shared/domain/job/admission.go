@@ -23,8 +23,7 @@ type Backlog struct {
 
 // Fleet is the state of workers that start and stop with the load. The zero value means that all workers are running.
 type Fleet struct {
-	SeenAt time.Time // when the last check ran
-	// Running, Wanted and Most are numbers of workers.
+	SeenAt                time.Time // when the last check ran
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers have been lost since.
 	WantedSince time.Time
@@ -34,14 +33,14 @@ type Fleet struct {
 }
 
 const (
-	// firstRunTime is assumed until a job has completed. It is deliberately long: a client can retry a rejected
-	// job, but a job that is accepted and cannot finish in time costs it ten minutes.
+	// firstRunTime is assumed until a job has completed. It is deliberately long: a client can retry a rejected job,
+	// but an accepted job that cannot finish in time costs the client ten minutes.
 	firstRunTime = 10 * time.Second
 	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long after completing a job an account is expected to send another job. In the simulation
-	// of scarce workers, a value of ten minutes made one percent more jobs miss their deadline. Without any
-	// limit, a client could keep absent accounts in the count by sending failing jobs.
+	// OthersFor is how long after completing a job an account is expected to send another job. In the simulation of
+	// scarce workers, a value of ten minutes made one percent more jobs miss their deadline. Without any limit,
+	// absent accounts would stay in the count while all new jobs fail.
 	OthersFor = time.Hour
 	// accountFraction is the fraction of a backlog that one account may fill while no other account
 	// has queued jobs. The remaining quarter is for accounts with fewer jobs.
@@ -83,7 +82,7 @@ func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns how many of a lane's jobs can run now, and how many more can run after the time start.
+// expect returns how many of a lane's jobs can run now, and how many more can run once the duration start has passed.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {

@@ -93,13 +93,13 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
-// TooLong reports whether the edit would probably take longer than within.
+// TooLong reports whether the edit would probably take longer than the given time.
 func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
-// Longest returns the greatest length below length, in whole seconds, at which the edit would
-// probably end within the given time. It returns 0 if there is no such length.
+// Longest returns the greatest length below the given one, in whole seconds, at which the edit would probably end in
+// time. It returns 0 if there is no such length.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {

@@ -91,7 +91,7 @@ type Request struct {
 	Options map[string]any   `json:"options,omitempty"`
 	Inputs  map[string]Input `json:"inputs,omitempty"`
 	// Price is the model's price for the requested size when the job was accepted, or nil. Length is the expected
-	// length of the result, or 0. Clip is the input's length by its header, if the result's length differs.
+	// length of the result, or 0. Clip is the input's length according to its header, if the result's length differs.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
 	Clip   time.Duration       `json:"clip,omitempty"`

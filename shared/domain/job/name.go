@@ -32,8 +32,8 @@ func worded(text string) string {
 	}), "-")
 }
 
-// cut returns as many complete words as fit in most bytes. If the first word is longer, it returns
-// the start of that word.
+// cut returns as many complete words as fit in the given number of bytes. If the first word is longer, it returns the
+// start of that word.
 func cut(words string, most int) string {
 	if len(words) <= most {
 		return words

@@ -46,7 +46,7 @@ type Outlook struct {
 }
 
 const (
-	queueFor = 2 * time.Second // the time for which a queue is cached
+	queueFor = 2 * time.Second
 	// In a normal distribution, four of five values are within sigmas standard deviations.
 	sigmas = 1.28
 	// margin is the fraction by which a range of known times is widened. estimateMargin is used
@@ -94,7 +94,7 @@ func (s *Service) queue(ctx context.Context, lane Lane) (Queue, error) {
 	known = knownQueue{at: now}
 	if known.queue, known.err = s.config.Queues.Queue(ctx, lane); known.err != nil {
 		if ctx.Err() != nil {
-			return Queue{}, known.err // only this caller has gone away
+			return Queue{}, known.err // the read failed only because this caller has gone away
 		}
 		s.config.Logger.WarnContext(ctx, "cannot read the queue of a lane", "lane", lane, "error", known.err)
 	}

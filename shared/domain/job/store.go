@@ -24,8 +24,8 @@ type Store interface {
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (Job, error)
 
-	// Expire fails a job that is past its deadline with a timeout, and records the deadline as its
-	// end. The holds return to their budgets. Any other job is returned unchanged.
+	// Expire marks a job that is past its deadline as timed out, and records the deadline as its end. The holds
+	// return to their budgets. Any other job is returned unchanged.
 	//
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
@@ -85,7 +85,7 @@ type Runs interface {
 type Retention interface {
 	// Overdue returns the ids of open jobs whose deadline is at or before now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
-	// Ended returns jobs that ended before the given time and whose ids are higher than after, sorted by id.
+	// Ended returns jobs that ended before the given time and whose ids are above the given one, sorted by id.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	Known(ctx context.Context, id string) (bool, error)
 }

@@ -14,8 +14,8 @@ type Watcher interface {
 // With change notifications, reads are needed only to detect the deadline and changes made by other processes.
 const (
 	watchedPause = time.Second
-	// Without change notifications, the pauses grow up to 1/pauseDivisor of the time that the client has waited.
-	// The client does not notice such a delay, and the number of reads grows only logarithmically.
+	// Without change notifications, the pauses grow up to 1/pauseDivisor of the time that the client has waited. The
+	// client does not notice these delays, and the number of reads grows only logarithmically.
 	firstPause      = 5 * time.Millisecond
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second

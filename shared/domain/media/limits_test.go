@@ -105,7 +105,7 @@ func TestPhoneVideosAreAccepted(t *testing.T) {
 		"The limits are 480 frames and 1100 megapixels per second.")
 }
 
-// Package job rejects videos because of the frame rate in the header.
+// Package job rejects videos by the frame rate in the header.
 func TestHeaderContainsFrameRate(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t))
 	if err != nil {

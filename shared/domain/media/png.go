@@ -46,7 +46,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// decompressed returns the length of a chunk's decompressed data. It stops counting beyond most.
+// decompressed returns the length of a chunk's decompressed data. It stops counting beyond the given limit.
 func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Otherwise a small file could take hours to read, or gigabytes of memory.
+// If it were read entirely, a small file could take hours or gigabytes of memory.
 func TestHostileHEIFIsReadPartially(t *testing.T) {
 	content := append([]byte{0, 0, 0, 0, 255, 255, 255, 255}, bytes.Repeat([]byte{255}, 1<<16)...)
 	w := &window{source: bytes.NewReader(content), size: int64(len(content)), thorough: true}

@@ -25,8 +25,7 @@ type window struct {
 	// thorough raises the limit on reads.
 	thorough bool
 	boxes    int // boxes read so far
-	// err is the first error of the source.
-	err error
+	err      error
 }
 
 // at returns n bytes (at most windowSize), or nil if they cannot be read. They are valid until the next call.

@@ -18,7 +18,7 @@ const (
 	maxFailures = freeFailures + 7
 	// The delay starts at firstDelay and doubles with each failure beyond the free ones, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
-	// These limit the concurrent waits. Failures beyond that are rejected immediately.
+	// These limit the concurrent waits. Failures beyond these limits are rejected immediately.
 	maxWaitingPerName, maxWaiting = 8, 512
 	// maxNames limits the tracked names. Names whose last failure is oldest are dropped first.
 	maxNames = 20_000

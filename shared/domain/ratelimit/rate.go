@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// defaultDebt is the default of Rate.MaxDebt.
 const defaultDebt = 10
 
 // Rate permits PerSecond on average, and Burst at once. A PerSecond of 0 means no limit.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// listsAtOnce limits how many list responses are in memory at once. listsKept of these turns
-	// are reserved for accounts without a turn.
+	// listsAtOnce is the number of turns, and thus of list responses in memory at once. listsKept turns are reserved
+	// for accounts without a turn.
 	listsAtOnce, listsKept = 32, 16
 	listWait               = 5 * time.Second // the longest wait for a turn
 )

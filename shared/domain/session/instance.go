@@ -68,8 +68,8 @@ func NewInstance(c Config) *Instance {
 	}
 }
 
-// Run renews the lease until the context ends, and then ends the lease. If the lease is lost, it
-// starts another one with a new epoch.
+// Run renews the lease until the context ends, and then ends the lease. If the lease is lost, it starts another lease
+// with a new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := i.begin(ctx)

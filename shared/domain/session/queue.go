@@ -131,8 +131,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots. If it has a ticket, fewer than free tickets must
-// be ahead. Otherwise, the queue must be empty.
+// Admits reports whether a session may take one of the free slots. If it has a ticket, there must be fewer tickets
+// ahead than free slots. Otherwise, the queue must be empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

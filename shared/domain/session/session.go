@@ -21,7 +21,7 @@ import (
 
 const (
 	RenewEvery = 15 * time.Second // one write for all of an instance's sessions
-	// FenceAfter is how long an instance may serve after its last successful renewal started.
+	// FenceAfter is how long an instance may serve sessions after the start of its last successful renewal.
 	FenceAfter = 30 * time.Second
 	// TakeAfter is how old an epoch's last renewal must be, on the store's clock, before its slots may be taken.
 	// The sessions of a crashed instance are counted for at most 45 s (docs/contract/limits.md#realtime-limits).

@@ -176,7 +176,7 @@ func (i *Instance) poll(q *queue) bool {
 		next = i.renew(q, waiters)
 	}
 	for _, w := range left {
-		// If the renewal failed, the ticket is removed by the next one, or it expires.
+		// If the renewal failed, the next renewal removes the ticket, or the ticket expires.
 		close(w.gone)
 	}
 	for _, w := range next {

@@ -126,8 +126,8 @@ func (s Sums) Totals() (totals []Total) {
 	return totals
 }
 
-// Total is the usage of one model with one key on one day. Without all Columns, it covers several
-// models, keys or days.
+// Total is the usage of one model with one key on one day. With fewer Columns, it covers several models, keys or
+// days.
 type Total struct {
 	Day   Day
 	Model string

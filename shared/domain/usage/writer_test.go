@@ -208,7 +208,7 @@ func TestWriterTotalsIncludeAllRecords(t *testing.T) {
 	})
 }
 
-// Callers give up when their contexts end.
+// Record blocks while too many records are unwritten, until its context ends.
 func TestWriterLimitsItsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

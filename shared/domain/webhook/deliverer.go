@@ -63,8 +63,8 @@ func (d *Deliverer) Deliver(
 	return after(e.ID, e.Account, a), !a.Next.IsZero(), nil
 }
 
-// Follow returns the attempt after the given one, in case the caller stopped before scheduling it.
-// follows is false if there is no such attempt or it has already been made.
+// Follow returns the attempt after the given one, in case the caller stopped before scheduling it. follows is false
+// if no attempt follows, or the next attempt has already been made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {

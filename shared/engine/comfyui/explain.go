@@ -68,7 +68,7 @@ func (r *run) invalid(refused *statusError) error {
 		for _, id := range slices.Sorted(maps.Keys(reported.Nodes)) {
 			for _, e := range reported.Nodes[id].Errors {
 				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, reported.Nodes[id].Class))
-				// The uploaded files are lost if the server has restarted.
+				// An uploaded file may be missing because the server has restarted, so a retry may succeed.
 				at := catalog.Place{Node: id, Input: e.Info.Input}
 				again = again || slices.Contains(r.workflow.Data, at) || slices.Contains(r.workflow.Reference, at)
 			}

@@ -170,7 +170,7 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 		m.finish(m.current)
 		m.current = *e.Data.Node
 	case "progress":
-		// A node with more steps than the workflow sets, such as a tiled decoder, counts as one.
+		// A node with more steps than the workflow sets, such as a tiled decoder, counts only once.
 		if e.Data.Node == nil || len(*e.Data.Node) > maxID || !(e.Data.Max >= 1) || e.Data.Max > float64(m.steps) ||
 			len(m.stepped) > m.nodes {
 			return m.reached, false

@@ -272,8 +272,8 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 	}
 }
 
-// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. If after is
-// not nil, it then calls after and closes.
+// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. It then calls after and
+// closes, unless after is nil.
 func sends(frames []frame, after func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)

@@ -100,7 +100,7 @@ func (s *server) send(
 	}
 	defer response.Body.Close()
 	refused := &statusError{status: response.StatusCode}
-	// After a protocol switch, the body is a connection that the context cannot end.
+	// Read only the bodies of errors. After a protocol switch, the body is a connection that the context cannot end.
 	if refused.status >= http.StatusBadRequest {
 		// A truncated body is harmless, because the status is enough.
 		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
@@ -275,7 +275,7 @@ func (s *server) forget(ctx context.Context, id string) bool {
 		case where == pending:
 			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // retried below
 		case where == running:
-			// Older versions interrupt whichever run is active, so check which one that is.
+			// Older versions interrupt whichever run is active, so check which run that is.
 			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // retried below
 		}
 		select {

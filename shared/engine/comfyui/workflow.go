@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxWorkflow limits a workflow file, in bytes.
 const maxWorkflow = 4 << 20
 
 // An input is a value or a link to another node. A link is a list of that node's id and the number of its output.

@@ -54,7 +54,7 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 // refusal returns the error for a run that was not started. It uses the error line in the response if there is one.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("engineserver: the engine server returned status %d", response.StatusCode)
-	// After a protocol switch, the body is a connection that the context cannot end.
+	// Read only the bodies of errors. After a protocol switch, the body is a connection that the context cannot end.
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest {
 		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body does not parse

@@ -64,7 +64,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	rest, body := io.Pipe()
-	// An HTTP call returns only once its request body has ended.
+	// Close the request body too, because an HTTP call returns only once its body has ended.
 	end := func() {
 		cancel()
 		body.Close()

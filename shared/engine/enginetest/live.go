@@ -90,7 +90,7 @@ func (s *liveSuite) ask(editor engine.LiveEditor, prompt string) {
 	}
 }
 
-// show sets a reference image, or removes it. An engine may reject either.
+// show sets or removes the reference image. An engine may reject either call.
 func (s *liveSuite) show(editor engine.LiveEditor, picture *engine.ReferenceImage) {
 	s.Helper()
 	_, err := editor.SetImage(s.Context(), picture)

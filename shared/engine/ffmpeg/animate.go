@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// maxAnimated limits an animation's pixels over all frames of the clip. This process draws them.
+// maxAnimated limits an animation's pixels over all frames of the clip, because this process draws them.
 const maxAnimated = 2_000_000_000
 
 // ReadVideo probes a video. FFmpeg cannot decode an animated WebP, so it is converted to an MP4 in

@@ -109,7 +109,7 @@ func TestDecompressionBombsAreHarmless(t *testing.T) {
 	}
 }
 
-// The server's environment may contain a key.
+// FFmpeg must not get the server's environment, which may contain a key.
 func TestEnvironmentIsEmpty(t *testing.T) {
 	t.Setenv("CUTROOM_DEV_KEY", "ck_secret")
 	var out bytes.Buffer

@@ -100,7 +100,8 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 	return &engine.Error{Code: job.EngineError, Message: job.EngineFailedMessage, Err: f}
 }
 
-// Either the program's limit is too low for its input, or the machine has too little memory.
+// lacksMemory reports whether memory ran out: either the program's limit is too low for its input, or the machine has
+// too little.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
@@ -127,7 +128,7 @@ func (t *Tools) inputError(ctx context.Context, f *failure, message string) erro
 	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)
 	}
-	silent := strings.TrimSpace(f.log) == "" // e.g. a profile did not fit in memory
+	silent := strings.TrimSpace(f.log) == "" // e.g. because a profile did not fit in memory
 	switch err := t.control(ctx, f.program, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()

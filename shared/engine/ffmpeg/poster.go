@@ -283,7 +283,8 @@ type still struct {
 	size   catalog.Size
 }
 
-// eachStill calls take with one to most pictures. A picture larger than side is an error.
+// eachStill calls take for each picture in a file, which must hold 1 to most pictures. A picture larger than side is
+// an error.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := engine.OpenRegular(path)
 	if err != nil {

@@ -47,7 +47,7 @@ func (t *Tools) Still(
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
 	if mime == "image/gif" {
-		// The usual demuxer would have to seek in a long animation.
+		// The usual demuxer would have to seek in a long animation, which a pipe does not allow.
 		input = append(input, "-f", "gif_pipe")
 	}
 	out := &capped{limit: maxStillHeader + 4*side*side}

@@ -15,7 +15,7 @@ import (
 // Only this file determines how tracks are read and corrected. The probe chooses them as specified in
 // docs/contract/media.md#tracks.
 
-// Corrections need a probe.
+// corrected reports whether the track is corrected, which requires a probe.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Tilted
@@ -89,7 +89,7 @@ func boxed(info media.Info) string {
 	width, shape := cmp.Or(info.StoredWidth, across), float64(across)/float64(height)
 	start := ""
 	if subsampled.MatchString(info.PixelFormat) && (width%2 == 1 || height%2 == 1) {
-		start = "format=yuv444p|yuva444p|yuv444p10|yuva444p10|yuv444p12|yuva444p12," // pad could not make odd sides
+		start = "format=yuv444p|yuva444p|yuv444p10|yuva444p10|yuv444p12|yuva444p12," // pad needs this for odd sides
 	}
 	fit := func(side int, share string) string {
 		return fmt.Sprintf("'if(lt(abs(dar/%[1]f-1),0.01),%[2]d,max(2,min(%[2]d,2*round(%[2]d*%[3]s/2))))'",

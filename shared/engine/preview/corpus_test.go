@@ -390,7 +390,6 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 	}
 }
 
-// checkPoster compares a file's poster with the first picture of a result.
 func checkPoster(t *testing.T, of engine.Input, want picture) {
 	t.Helper()
 	found, _ := tools()

@@ -61,7 +61,6 @@ func (e *edit) has(name string) bool {
 	return found
 }
 
-// frameBytes is the size of a frame with chroma at half size.
 func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
 
 // forget drops the edits that would change nothing.
@@ -144,7 +143,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("preview: %w", err)
 	}
 	e.closers = append(e.closers, frames)
-	e.people = nil // the frames in which people were found play forward
+	e.people = nil // no longer valid, because people were found in frames that play forward
 	info, err := frames.Stat()
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)

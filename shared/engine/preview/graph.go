@@ -96,7 +96,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read only once, so its size does not matter. Compressing it took a fifth of the time.
+	// The file is read only once, so its size does not matter. Compression would take a fifth of the time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)

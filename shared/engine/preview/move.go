@@ -54,7 +54,7 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// shortest returns the option that ends the output with the picture's frames if a drawn picture's frames never end.
+// shortest returns the option that ends the output with the main picture, because a moving drawn picture never ends.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

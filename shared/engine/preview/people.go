@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// The seconds between frames that are searched for faces, and the maximum number of such
-	// intervals. Long clips have longer intervals.
+	// A clip is searched for faces every searchedApart seconds, or less often if it is so long that this would exceed
+	// maxSearched searches.
 	searchedApart = 0.5
 	maxSearched   = 60
 	// scanned is the fraction of the progress that masks account for.
@@ -31,7 +31,6 @@ type people struct {
 	size catalog.Size
 	// masks is a file of one mask per frame, with one byte per pixel, or nil.
 	masks *os.File
-	// faces lists the faces found in each search.
 	faces [][]person.Face
 	every int
 }
@@ -54,7 +53,7 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	small, size := *e, catalog.Size{Width: 2 * found.size.Width, Height: 2 * found.size.Height}
 	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps}
 	if e.has(look.Stabilize) {
-		small.size = e.size // the measured motion is in pixels
+		small.size = e.size // measure motion in the result's pixels
 	}
 	link := small.colors(read(&small))
 	if small.size != size {
@@ -114,7 +113,7 @@ type scanner struct {
 	frames  int
 	written func()
 	err     error
-	// begin and end enclose the work on a frame, which takes a processor.
+	// begin and end enclose the work on a frame. begin waits for the turn to draw.
 	begin func() error
 	end   func()
 }
@@ -181,7 +180,7 @@ func (a *areas) next() ([]byte, error) {
 	pixels := a.size.Width * a.size.Height
 	a.frame, a.mask = make([]byte, 3*pixels), make([]byte, pixels)
 	if a.masks != nil {
-		// A clip that is shorter than its header says ends with its last mask.
+		// If the clip is shorter than its header says, repeat its last mask.
 		for at := a.frames; at >= 0; at-- {
 			if n, err := a.masks.ReadAt(a.mask, int64(at*pixels)); n == pixels {
 				break
@@ -198,8 +197,8 @@ func (a *areas) next() ([]byte, error) {
 	return a.frame, nil
 }
 
-// drawFaces draws the faces at a time, in searches. Two near faces in successive searches are one
-// face that moves. Other faces appear or vanish.
+// drawFaces draws the faces at a time, in searches. If two successive searches find faces near each other, they are
+// one face that moves. Other faces appear or vanish.
 func (a *areas) drawFaces(time float64) {
 	before := min(int(time), len(a.faces)-1)
 	after, share := min(before+1, len(a.faces)-1), time-float64(before)
@@ -355,7 +354,7 @@ func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest strin
 	return e.filter(e.zscale(e.size.Width, e.size.Height, "bilinear")+","+e.planar(), link), rest, nil
 }
 
-// ground returns the link of the new background. link is the old one.
+// ground returns the link of the new background. link is the link of the old background.
 func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (string, error) {
 	plain := func(name string) string {
 		link = e.colors(link)

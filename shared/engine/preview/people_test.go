@@ -205,13 +205,13 @@ func BenchmarkBackgroundBlur(b *testing.B) {
 	}
 }
 
-// The network sees the frames that the edits before it have left.
+// The network sees the frames after the edits that precede it.
 func TestMasksFollowSteadiedFrames(t *testing.T) {
 	spec := portrait(t, "green screen, stabilize")
 	spec.Duration, spec.FPS, spec.Size = 700*time.Millisecond, 20, catalog.Size{Width: 1280, Height: 720}
 	most := 0.0
 	for _, p := range frames(t, run(t, spec), spec.Size) {
-		side, pale := p.part(image.Rect(680, 60, 850, 260)), 0.0 // of the head
+		side, pale := p.part(image.Rect(680, 60, 850, 260)), 0.0 // the side of the head
 		for i := range side.width * side.height {
 			if r, _, b := side.at(i%side.width, i/side.width); min(r, b) > 120 {
 				pale += 1 / float64(side.width*side.height)

@@ -107,8 +107,7 @@ type edit struct {
 	// clip describes the input for ordinary edits.
 	clip look.Clip
 	// people is nil if the request needs no people or the input shows no people.
-	people *people
-	// transparent means that an image gets a transparent background.
+	people      *people
 	transparent bool
 	// closers are closed when the edit ends.
 	closers []io.Closer
@@ -128,7 +127,7 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length returns the result's number of frames, at least one. It is as long as the input.
+// length returns the result's number of frames, at least one. The result is as long as the input.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
@@ -144,7 +143,6 @@ func (e *edit) look() look.Look {
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
 }
 
-// video makes the result from a video.
 func (e *edit) video(ctx context.Context) error {
 	link, err := e.opened(ctx)
 	if err != nil {

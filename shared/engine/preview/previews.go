@@ -22,7 +22,8 @@ const (
 // previews is the state of a run's previews. ffmpeg writes one picture per second of video to a
 // second output. The pictures come from the frames of the edit, so they need no extra pass.
 type previews struct {
-	// When the last sent preview was written and when it was sent. Zero if no preview was sent.
+	// written is when the last sent preview was written, and sent when it was sent. Both are zero if no preview was
+	// sent.
 	written, sent time.Time
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// The longer side of the frames to measure, in pixels.
+	// sampleSide is the longer side of the frames whose colors are measured, in pixels.
 	sampleSide   = 160
 	sampleFrames = 12
 )
@@ -62,7 +62,7 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-// reference decodes the reference image at a size, after filters that end with a comma.
+// reference decodes the reference image and scales it to a size. filters are applied first and end with a comma.
 func (e *edit) reference(ctx context.Context, size catalog.Size, filters string) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e

@@ -28,7 +28,7 @@ type Finisher struct {
 // MIME is detected from the content.
 type Made struct{ Path, MIME string }
 
-// FrameCount returns the result's number of frames, at least one. It is as long as the input.
+// FrameCount returns the result's number of frames, at least one. The result is as long as the input.
 func FrameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }

@@ -35,7 +35,7 @@ func Retryer() aws.Retryer {
 
 func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
 
-// Attempts are counted from 1.
+// LongestWait returns the maximum wait before an attempt. The first attempt has number 1.
 func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }

@@ -1,5 +1,5 @@
-// Package awsconfig configures the functions' AWS clients from the environment. The SDK's own
-// loader would double a function's start time and add a quarter to its size.
+// Package awsconfig configures the functions' AWS clients from the environment. The SDK's own loader would double a
+// function's startup time and add a quarter to its size.
 package awsconfig
 
 import (

@@ -118,7 +118,7 @@ func settings(anchors string) string {
 	if anchors != "" {
 		all["trust"] = map[string]any{"user_anchors": anchors}
 	}
-	text, _ := json.Marshal(all) // strings and bools always encode
+	text, _ := json.Marshal(all) // encoding strings and bools cannot fail
 	return string(text)
 }
 

@@ -26,7 +26,6 @@ const (
 	// A signed file may be this much larger than its source, in bytes, because the inputs' Content
 	// Credentials are copied into it.
 	MaxGrowth = 32 << 20
-	// maxOutput limits a helper's output in bytes.
 	maxOutput = 16 << 20
 	// maxSigned limits the data to sign, which is only the claim, in bytes.
 	maxSigned = 1 << 20

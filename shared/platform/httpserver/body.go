@@ -62,7 +62,6 @@ func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-// newBody returns nil if the request has no body.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		// The server watches for the end of the connection and would mistake a deadline for it.

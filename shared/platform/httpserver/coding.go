@@ -31,7 +31,7 @@ func Decompress(r *http.Request, most int64) (compressed, ok bool) {
 	return false, false
 }
 
-// maxMembers limits the parts of a gzip body. A million empty ones would take half a second.
+// maxMembers limits the parts of a gzip body. A million empty parts would take half a second.
 const maxMembers = 100
 
 // emptyBytes is how many compressed bytes may precede as many decompressed ones. A stream may have any number of

@@ -63,10 +63,9 @@ type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
 	// The lock of connections guards the fields from network to forgotten.
-	connections *connections
-	network     netip.Prefix
-	site        netip.Prefix
-	// These count the connections of the network and of the site.
+	connections       *connections
+	network           netip.Prefix
+	site              netip.Prefix
 	ofNetwork, ofSite *int
 	unknown           *list.Element
 	account           string

@@ -31,7 +31,7 @@ type Answer struct {
 // Monitoring requests these paths every few seconds, so their spans would flood the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span. Its parent is the context's span, or else the client's from the header (W3C
+// begin starts a request's span. Its parent is the context's span, or else the client's span from the header (W3C
 // Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if it is not recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()

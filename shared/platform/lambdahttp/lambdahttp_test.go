@@ -291,7 +291,7 @@ func TestStreamExceedsBufferedLimit(t *testing.T) {
 	}
 }
 
-// The function's next request succeeds.
+// After an aborted response, the function's next request succeeds.
 func TestAbortedResponseLooksIncomplete(t *testing.T) {
 	var failure *lambdatest.FunctionError
 	f := start(t)

@@ -38,7 +38,7 @@ func Error(err *error) {
 	}
 }
 
-// Run calls do and reports whether it returned. If do panics, Run logs the panic with the name and the stack.
+// Run calls a function and reports whether it returned. If it panics, Run logs the panic with the name and the stack.
 func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -30,14 +30,14 @@ type Codec struct {
 	restarts atomic.Int64
 }
 
-// Decode decodes the stream's next frame into the picture, resizing it and reusing its memory.
-// shown is false for frames that only prepare later ones and leave the picture unchanged.
+// Decode decodes the stream's next frame into the picture, resizing it and reusing its memory. shown is false for
+// frames that only prepare later ones and leave the picture unchanged.
 //
-// Frames must be in order and without gaps. After a gap, the decoder shows wrong frames until the
-// next key frame. After an error, only key frames are accepted; others return ErrKeyFrame.
+// Frames must be in order and without gaps. After a gap, the decoder shows wrong frames until the next key frame.
+// After an error, only key frames are accepted; others return ErrKeyFrame.
 //
-// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
-// the context's, after which the next frame must be a key frame.
+// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed; the context's
+// error, after which the next frame must be a key frame.
 func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,7 +66,6 @@ func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }
 
-// packageOf returns the name of the system package that contains libvpx.
 func packageOf(read func(string) ([]byte, error)) string {
 	if runtime.GOOS == "darwin" {
 		return "libvpx (brew install libvpx)"

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper has been compromised and behaves as does says.
+// takenOver returns a codec whose helper has been compromised: does defines its behavior.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)

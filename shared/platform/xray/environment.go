@@ -4,7 +4,7 @@ import "fmt"
 
 const Variable = "CUTROOM_TRACING"
 
-// Enabled reports whether CUTROOM_TRACING is xray. Values other than that and "" are errors.
+// Enabled reports whether CUTROOM_TRACING is xray. Any value other than xray and "" is an error.
 func Enabled(getenv func(string) string) (bool, error) {
 	switch value := getenv(Variable); value {
 	case "":

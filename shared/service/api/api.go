@@ -69,7 +69,8 @@ type JobRoutes struct {
 	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video. The job then continues.
 	VideoWait time.Duration
-	// AfterWait calls over in a goroutine after the wait, unless stop is called first. nil means time.AfterFunc.
+	// AfterWait calls a function in a goroutine after the wait, unless stop is called first. nil means
+	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is accepting jobs from the lane, and starts a worker if not. Image requests
 	// are rejected while no worker is running. nil means that a worker is always running.

@@ -245,8 +245,8 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey returns an error unless the budget is for a different key that has no more permissions than by, the
-// admin key. This keeps keys from raising their own limits. Only the operator can change the account's budget.
+// ownKey returns an error unless the budget is for a different key that has no more permissions than the admin key.
+// This keeps keys from raising their own limits. Only the operator can change the account's budget.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

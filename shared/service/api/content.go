@@ -296,7 +296,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header fields about the blob. but names a field to keep.
+// clear removes the header fields about the blob, except the given fields.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

@@ -58,7 +58,6 @@ func estimated(m *catalog.Model, resolution string, length time.Duration) *costB
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-// lengthOf returns the length of a result for an input of the given length.
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
 	if m.Kind == catalog.TextToVideo {
 		return m.Duration

@@ -26,8 +26,8 @@ type Posters interface {
 }
 
 const (
-	// turnWait limits the wait for a turn to make a thumbnail or verify a file. MaxTurn limits the turn itself,
-	// plus time for the file's size. It is short, so that a few slow turns do not make others time out.
+	// turnWait limits the wait for a turn to make a thumbnail or verify a file. The turn itself is limited to MaxTurn
+	// plus time for the file's size. MaxTurn is short, so that a few slow turns do not make others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
 	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one of each.
@@ -56,18 +56,17 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// takeTurn waits up to turnWait for a turn and reports whether it got one.
 func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	return turns.Take(ctx, account)
 }
 
-// makeThumbnail makes and stores a thumbnail. Accounts take turns. For a file that cannot have a
-// thumbnail, it stores an empty one, so that a broken file is read only once.
+// makeThumbnail makes and stores a thumbnail. Accounts take turns. For a file that cannot have a thumbnail, it stores
+// an empty thumbnail, so that a broken file is read only once.
 //
-// Errors: fault.NotFound if the file is gone, or if this server makes no thumbnails;
-// fault.Unavailable if the wait times out or the machine is overloaded.
+// Errors: fault.NotFound if the file is gone, or if this server makes no thumbnails; fault.Unavailable if the wait
+// times out or the machine is overloaded.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail

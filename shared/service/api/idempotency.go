@@ -156,7 +156,7 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated returns nil instead of a capacity error if the request is a retry of an accepted one.
+// unlessRepeated returns nil instead of a capacity error if the request repeats an accepted request.
 func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
 	if !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
 		return full

@@ -115,7 +115,7 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// gone returns the problem for a reference to a missing file. If the request retries one that referred to the
+// gone returns the problem for a reference to a missing file. If the request repeats a request that referred to the
 // file, gone returns the earlier input instead, so that the retry gets the first response.
 func (in *inputs) gone(
 	ctx context.Context, field *catalog.Field, reference string, unknown problem,

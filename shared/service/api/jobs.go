@@ -191,8 +191,8 @@ func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
 	}
 }
 
-// submitOnce returns the job created for this request, or for an earlier one with the same
-// Idempotency-Key. Errors: problems if the edit would take too long; as for once and job.Service.
+// submitOnce returns the job created for this request, or for an earlier request with the same Idempotency-Key.
+// Errors: problems if the edit would take too long; as for once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {

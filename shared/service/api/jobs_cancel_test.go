@@ -127,7 +127,7 @@ func TestCancellationOrCompletionWins(t *testing.T) {
 		id := w.submit(studio)
 		ready := await.Receive(t, "done", done)
 		close(ready)
-		time.Sleep(time.Duration(round) * time.Millisecond) // varies which of them is likely to win
+		time.Sleep(time.Duration(round) * time.Millisecond) // varies which of the two is likely to win
 		a := w.cancel(id, studio)
 		switch shown := w.record(id); {
 		case a.status == 200 && shown.Status == job.Failed:

@@ -53,8 +53,8 @@ type takeFile func(filePart) (*job.Input, *problem, error)
 // findField returns the field of a part by its name, once for each part.
 type findField func(name string) (field *catalog.Field, known bool)
 
-// readMultipart reads a form as it arrives. It streams files to take, and keeps only the first maxValue bytes of
-// other fields. Errors: problems if the body is not a valid form; errors from take.
+// readMultipart reads a form as it arrives. It passes files to take, and keeps only the first maxValue bytes of other
+// fields. Errors: problems if the body is not a valid form; errors from take.
 func readMultipart(b *body, boundary string, find findField, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -116,7 +116,7 @@ func readPart(sub submission, p *partContent, find findField, take takeFile) err
 		field: field, name: name, fileName: httpserver.PartFile(p.part), declared: p.part.Header.Get("Content-Type"), content: p,
 	}
 	if file.fileName == "" {
-		// HTML forms send such a part when no file was chosen.
+		// HTML forms send an empty part when no file was chosen.
 		empty, err := file.isEmpty()
 		if empty || err != nil {
 			return err

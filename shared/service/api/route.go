@@ -33,7 +33,7 @@ type route struct {
 	// path is an http.ServeMux pattern.
 	path   string
 	access access
-	// If a key is limited to groups, they must include this one (docs/contract/auth.md#limits-of-a-key).
+	// If a key is limited to groups, they must include the route's group (docs/contract/auth.md#limits-of-a-key).
 	group credential.RouteGroup
 	// queryToken routes also accept a client token in the query, as api_key, for browsers.
 	queryToken bool

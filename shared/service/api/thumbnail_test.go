@@ -96,7 +96,7 @@ func TestThumbnailShowsResultAndInput(t *testing.T) {
 	}
 }
 
-// A job may also turn out to have no pictures.
+// A request waits for the thumbnail, or until the job turns out to have no pictures.
 func TestLateThumbnailsAreAwaited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

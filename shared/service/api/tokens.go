@@ -70,7 +70,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// unknownModel returns the problem with a model's name, or "" if a media or inference model has it.
+// unknownModel returns the problem with a model's name, or "" if a media or inference model has that name.
 func (s *service) unknownModel(name string) string {
 	knows := s.KnowsModel
 	if knows == nil {

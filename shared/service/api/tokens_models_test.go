@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// The inference models can change while the service is running.
+// A token may name a model that was added while the service is running.
 func TestTokenAcceptsAddedModel(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {

@@ -29,7 +29,6 @@ type underWay struct {
 	sent int64
 }
 
-// formHead returns the head of a form with an endless file.
 func formHead(path, key, field string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\n" +
 		"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
@@ -257,7 +256,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u := w.begin(w.putHead(signed))
 	eventually(t, "bytes arrive", func() bool { return len(w.files()) == 2 })
 	w.pass(time.Minute)
-	// The file without bytes has expired. The other one remains because its bytes are arriving.
+	// The file without bytes has expired. The other file remains because its bytes are arriving.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
 		t.Errorf("with the arriving file: %d %s", a.status, a.body)
@@ -265,7 +264,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// The response gives the reason for the end.
+// An upload ends when its credential becomes invalid. The response gives the reason.
 func TestUploadEndsWithItsCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){

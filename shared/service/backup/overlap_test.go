@@ -23,7 +23,7 @@ func (o *overtaken) Put(ctx context.Context, name string, r io.Reader) (int64, e
 	return o.Store.Put(ctx, name, r)
 }
 
-// Buckets are not locked. Every backup that was reported as done must exist.
+// Buckets have no locks, so backups may run concurrently. Every backup that was reported as done must exist.
 func TestConcurrentBackupsStayComplete(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		refused := 0

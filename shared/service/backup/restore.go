@@ -86,8 +86,8 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass calls to with a reader of the content, which fails at the end if the bytes are wrong. So to
-// must read to the end before it keeps anything.
+// pass passes a reader of the content to a function. The reader fails at the end if the bytes are wrong, so the
+// function must read to the end before it keeps anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

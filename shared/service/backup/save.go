@@ -56,7 +56,7 @@ var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 // Newer content is spared, because another backup to the same store may be about to reference it.
 const spared = 24 * time.Hour
 
-// claimName is the blob that marks a store as one for backups. lockName is the file that locks a folder.
+// claimName is the blob that marks a store for backups. lockName is the file that locks a folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
 type Report struct {
@@ -73,7 +73,7 @@ type saving struct {
 	report Report
 	// last is the id of the backup to replace, or empty.
 	last string
-	// known holds the blobs from the last backup and this one. seen holds only the blobs from this one.
+	// known holds the blobs from the last and the current backup. seen holds only the current backup's blobs.
 	known, seen map[string]indexed
 	// kept maps the names of the store's content to sizes.
 	kept map[string]int64
@@ -148,7 +148,7 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store as one for backups. It fails if the store contains other data.
+// claim marks the store as a store for backups. It fails if the store contains other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {
@@ -211,7 +211,7 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// expectLast fails if another backup has finished, because it may have deleted this one's content.
+// expectLast fails if another backup has finished, because it may have deleted this backup's content.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {

@@ -163,7 +163,7 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop is causeOfCut for a shutdown. It reads the batch again, which may have just been cancelled.
+// causeAtStop is causeOfCut for a shutdown. It reads the batch again, because it may have just been cancelled.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()

@@ -55,7 +55,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	kept := make(chan error, 1)
 	go func() {
 		err := rec.run(ctx, results)
-		for range results { // the next attempt repeats these
+		for range results { // the next attempt repeats these results
 		}
 		kept <- err
 	}()

@@ -97,8 +97,7 @@ type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
 	// validations are the turns for checking inputs. The largest input takes a second.
-	validations *ratelimit.Turns
-	// calling and checking limit the memory for lines.
+	validations       *ratelimit.Turns
 	calling, checking *memory
 	wake              chan struct{}
 
@@ -160,7 +159,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// poll starts work on open batches and cleans up after ended ones.
+// poll starts work on open batches and cleans up after ended batches.
 func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -175,7 +174,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch. It returns false without a batch or a free slot.
+// begin starts work on the next open batch. It returns false if there is no open batch or no free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -269,7 +268,7 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change stores a changed batch whose current status is from.
+// change stores a changed batch. from is its current status.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err

@@ -308,7 +308,7 @@ func TestInvalidBatchesAreRejected(t *testing.T) {
 	}
 }
 
-// Calls in flight finish.
+// When a batch is cancelled, its calls in flight finish.
 func TestCancelledBatchHasAllResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

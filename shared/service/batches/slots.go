@@ -11,7 +11,7 @@ import (
 const (
 	// maxActive is the maximum number of batches in progress.
 	maxActive = 16
-	// slice is how long an account keeps its only slot while another account waits for its first.
+	// slice is how long an account keeps its only slot while another account waits for its first slot.
 	slice = time.Minute
 )
 
@@ -32,7 +32,7 @@ type slot struct {
 	// number is the value of count when the slot was taken, so older slots have lower numbers.
 	number  uint64
 	suspect bool
-	// handOver stops work on the batch. leaving means that it has been called.
+	// handOver stops work on the batch. leaving means that handOver has been called.
 	handOver context.CancelCauseFunc
 	leaving  bool
 }
@@ -119,8 +119,8 @@ func (s *slots) rebalance(open []batch.Batch) {
 }
 
 // richest returns the slot to hand over to an account that has the given number of slots: the newest slot of the
-// account with the most slots, unless that account would then have fewer than the recipient. If every account has
-// one slot, an account without a slot gets the oldest one, if it is older than slice.
+// account with the most slots, unless that account would then have fewer than the recipient. If every account has one
+// slot, an account without a slot gets the oldest slot, if that slot is older than slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

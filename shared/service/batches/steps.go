@@ -68,7 +68,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. ok is false if no batch may start. more means that another process may.
+// claim claims the next batch. ok is false if no batch may start. more means that another process may start a batch.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {

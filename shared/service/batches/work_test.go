@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// Each process believes that the other process is dead.
+// Two processes work on the same batch, because each believes that the other is dead.
 func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -43,7 +43,7 @@ type world struct {
 	runner    *batches.Runner
 	ahead     atomic.Int64 // how far the clock is ahead, in nanoseconds
 	revoked   atomic.Bool
-	full      atomic.Bool // whether the disk is full
+	full      atomic.Bool
 	intervals batches.Intervals
 	dead      *atomic.Bool                                                 // set when the runner's process has died
 	answer    func(ctx context.Context, body string) gateway.BatchResponse // if nil, calls return their bodies

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The manifests refer to each other repeatedly.
+// A report is limited even if the manifests refer to each other repeatedly.
 func TestReportIsLimited(t *testing.T) {
 	again := func(text string) string { return strings.TrimSuffix(strings.Repeat(text+",", 2*maxParts), ",") }
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {

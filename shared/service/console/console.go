@@ -79,9 +79,9 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows connections only to the console's
-// own origin and the given ones (such as those in Settings), and no inline script except the one in
-// Index. The console may frame only the realtime page, and only if both have the same origin.
+// Policy returns the console's Content-Security-Policy. It allows connections only to the console's own origin and
+// the given origins (such as those in Settings), and no inline script except the one in Index. The console may frame
+// only the realtime page, and only if both have the same origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

@@ -210,8 +210,8 @@ func (c *completion) missing(id, object, created, named bool) []string {
 	return members
 }
 
-// appendLast sets a member's value. JSON readers disagree about duplicate names, so the last value
-// is used and earlier ones are emptied.
+// appendLast sets a member's value. JSON readers disagree about duplicate names, so the last value is used and
+// earlier values are emptied.
 func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, empty string) []jsonedit.Edit {
 	if last.Exists() {
 		edits = append(edits, jsonedit.Replace(*last, []byte(empty)))

@@ -17,7 +17,7 @@ import (
 // maxBatchRequest is the maximum size of the body of POST /v1/batches, in bytes.
 const maxBatchRequest = 256 << 10
 
-// maxBatchValues is the maximum number of values and member names in that body.
+// maxBatchValues is the maximum number of values and member names in a batch request.
 const maxBatchValues = 10_000
 
 type batchBody struct {

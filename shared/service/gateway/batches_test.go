@@ -293,7 +293,7 @@ func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
-	g.open <- true // for l0, whose caller has disconnected
+	g.open <- true // ends the call of l0, whose caller has disconnected
 	g.open <- true
 	if got := await.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)

@@ -14,8 +14,8 @@ import (
 const (
 	// MaxBody is the maximum size of a request body in bytes. A larger body is rejected with a 413.
 	MaxBody = 32 << 20
-	// trustedLength is the largest buffer that is allocated based only on a declared length. A
-	// larger one is allocated once a quarter of the bytes have arrived.
+	// trustedLength is the largest buffer that is allocated based only on a declared length. A larger buffer is
+	// allocated once a quarter of the bytes have arrived.
 	trustedLength = 64 << 10
 	// maxKeptRequest is the size in bytes of the largest request buffer that is kept for reuse. A stream keeps
 	// its buffer until it ends, and even a small request may have been given a large buffer.

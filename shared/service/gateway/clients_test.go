@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// Codex adds such members to each item if it believes that the gateway is OpenAI's service.
+// Codex adds metadata to each item if it believes that the gateway is OpenAI's service.
 func TestClientMetadataOfItemsIsDropped(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -73,7 +73,7 @@ func TestEarlierReasoningUsesUpstreamFieldName(t *testing.T) {
 		if a.status != 200 || !strings.Contains(u.seen()[0].body, c.want) {
 			t.Errorf("%q, %s: %d, the server got %v, want %s", c.row, c.path, a.status, u.seen(), c.want)
 		}
-		// Each edit takes memory that no limit counts.
+		// Not all names are edited, because edits take memory that no other limit counts.
 		many := strings.Repeat(`{"role":"assistant","reasoning":"","reasoning_content":null},{"reasoning":"x","role":"assistant"},`, 20_000)
 		a = w.chat(`{"model":"small","messages":[` + many[:len(many)-1] + `]}`)
 		if n := strings.Count(u.seen()[1].body, `"reasoning":"x"`); a.status != 200 || c.row == "reasoning_content" && (n < 10_000 || n > 19_999) {

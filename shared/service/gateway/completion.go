@@ -51,8 +51,7 @@ type completion struct {
 	firstToken  time.Time
 	settled     bool
 	counts      usage.Counts
-	// reserved is the call's budget reservation, or nil.
-	reserved *budget.Reservation
+	reserved    *budget.Reservation
 }
 
 func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {

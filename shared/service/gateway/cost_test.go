@@ -67,7 +67,7 @@ func TestCostIsReportedAndMetered(t *testing.T) {
 	}
 }
 
-// A stream's header is sent before its cost is known.
+// A stream reports its cost in a trailer, because its header is sent before the cost is known.
 func TestStreamReportsItsCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{

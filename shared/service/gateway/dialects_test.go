@@ -17,7 +17,6 @@ func (w *world) post(path, body string, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body), fields...))
 }
 
-// withoutID returns the body with the request's id replaced by "ID".
 func (a answer) withoutID() string {
 	return strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "ID")
 }

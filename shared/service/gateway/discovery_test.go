@@ -176,7 +176,6 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 	w.discovered("the first one is back", 1)
 }
 
-// everywhere returns a listener on all loopback addresses.
 func everywhere(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")

@@ -65,8 +65,8 @@ func (c *completion) begin() *apierror.Error {
 	return apiErr
 }
 
-// otherRows returns the fallback rows that the caller may use: those named by the caller, or else
-// those configured for the model.
+// otherRows returns the fallback rows that the caller may use: the rows named by the caller, or else the model's
+// configured rows.
 func (c *completion) otherRows() []*catalog.Inference {
 	if c.request.Named {
 		return c.request.Models

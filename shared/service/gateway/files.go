@@ -190,7 +190,6 @@ func (g *Gateway) logError(r *http.Request, message string, err error) {
 		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
 }
 
-// formFields lists the fields that readUpload keeps.
 var formFields = []string{"purpose", "expires_after[anchor]", "expires_after[seconds]"}
 
 type uploadForm struct {
@@ -268,8 +267,8 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	return nil
 }
 
-// headerLimit allows left more bytes between the contents of two parts, or any number if left is
-// negative. multipart.Reader's own limit is 10 MiB.
+// headerLimit limits the bytes between the contents of two parts: left is how many more are allowed, or negative for
+// any number. multipart.Reader's own limit is 10 MiB.
 type headerLimit struct {
 	io.ReadCloser
 	left int
@@ -287,7 +286,7 @@ func (l *headerLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// uploadReader reads at most left bytes of a file and records its error.
+// uploadReader limits how many bytes of a file are read, and records its error.
 type uploadReader struct {
 	source io.Reader
 	left   int64

@@ -182,8 +182,8 @@ func (g *Gateway) Serve(pattern string, handler http.Handler) { g.mux.Handle(pat
 // rootBody is the response to GET /, with relative links. It is documented together with the media service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain makes calls fail that are waiting for an upstream, now or later. Calls that have an
-// upstream continue. A server must call Drain first when it shuts down.
+// Drain makes calls fail that wait for an upstream now or later. Calls that have an upstream continue. A server must
+// call Drain first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. It must be called after all calls have ended.

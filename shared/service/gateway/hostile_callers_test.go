@@ -47,7 +47,7 @@ var richRequests = map[string]string{
 
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced calls yield with each variant of a request that has one value replaced by an invalid one.
+// replaced yields each variant of a request that has one value replaced by an invalid one.
 func replaced(t *testing.T, body string, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))
@@ -150,7 +150,7 @@ func TestHostileDialectRequestsAreRejected(t *testing.T) {
 				for _, row := range []string{"small", "itself"} {
 					a := w.post(path, fmt.Sprintf(`{"model":%q%s}`, row, ","+member))
 					if row == "itself" && (name == "many nulls" || name == "many objects") && a.status == 200 {
-						continue // a server with native support may decide
+						continue // a server with native support decides for itself
 					}
 					if a.err != nil || a.status < 400 || a.status >= 500 || len(a.body) > 64<<10 {
 						t.Errorf("%s of %s: %d %.300s: %v", path, row, a.status, a.body, a.err)

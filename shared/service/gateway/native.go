@@ -107,7 +107,6 @@ func (t *tokenCounter) addTexts(value gjson.Result, depth int) {
 	})
 }
 
-// usageOn parses a usage in the route's format; see usageOf.
 func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !used.IsObject() {
 		return usage.Counts{}, false, false

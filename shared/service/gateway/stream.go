@@ -30,7 +30,7 @@ type streamWriter struct {
 	keepAlive *time.Timer
 	// started means that the header has been sent. keepAliveStopped means that no more keep-alives may be sent.
 	started, keepAliveStopped bool
-	err                       error // of the last send
+	err                       error // the error of the last send
 }
 
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {

@@ -20,7 +20,7 @@ type tokenCounter struct {
 	// maxTokens is the maximum usage of the completion. A report above it is implausible.
 	maxTokens    int64
 	maxGenerated int64
-	// reported is the last plausible report, if known. implausible means that an implausible one was received.
+	// reported is the last plausible report, if known. implausible means that an implausible report was received.
 	reported           usage.Counts
 	known, implausible bool
 	// textSince means that more text arrived after the report.

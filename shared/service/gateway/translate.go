@@ -112,7 +112,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// sendEvent sends a large output immediately, so that memory holds only one at a time.
+// sendEvent sends a large output immediately, so that memory holds only one output at a time.
 func (c *completion) sendEvent(out []byte) []byte {
 	if c.stream.out = out; len(out) > maxUnsent {
 		_ = c.stream.send() // the next send returns the same error
@@ -125,7 +125,7 @@ func (c *completion) appendEnd(out []byte) []byte {
 	case c.translation != nil:
 		return c.translation.End(out, c.counts)
 	case isTyped(c.route):
-		return out // its last event has already been forwarded
+		return out // the last event has already been forwarded
 	}
 	return append(out, doneEvent...)
 }

@@ -108,7 +108,7 @@ func TestStartedResponseIsNotRetried(t *testing.T) {
 	}
 }
 
-// The last error is returned.
+// If all attempts fail, the caller gets the last error.
 func TestAttemptsAreLimited(t *testing.T) {
 	var upstreams []*modelServer
 	list := ""
@@ -231,7 +231,7 @@ func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	}
 }
 
-// Other upstreams are preferred. If no upstream is available, the caller gets the shortest Retry-After.
+// Upstreams that are not paused are preferred. If no upstream is available, the caller gets the shortest Retry-After.
 func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
@@ -469,7 +469,7 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 }
 
 func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
-	// A listener that never accepts has space for only a few connections.
+	// Fill the backlog of a listener that never accepts, so that the next connection hangs.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)

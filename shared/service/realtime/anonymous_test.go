@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The HTTP library uses memory of ten times the size of a request.
+// The HTTP library uses ten times a request's size in memory.
 func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 	const perByte, more = 12, 32 << 10
 	w := newWorld(t, setup{webrtc: true, limit: 1})

@@ -91,11 +91,11 @@ func TestPingFloodDisconnects(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// Clients of an account whose slots are taken keep no place of the connections that are being authenticated.
+// Clients of an account whose slots are taken occupy no place among the connections that are being authenticated.
 func TestFullAccountDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Minute}})
 	w.open("gen-latest", studio)
-	for range 280 { // more connections than may be being authenticated
+	for range 280 { // more than the maximum number of connections being authenticated
 		w.dial("gen-latest", studio)
 	}
 	w.open("gen-latest", rival)

@@ -47,7 +47,7 @@ func TestFullEngineReleasesSlot(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// The prompt in the same message is not applied either.
+// If the engine rejects an image, the prompt in the same message is not applied either.
 func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	r := &remote{}
 	r.slots.Store(100)

@@ -58,7 +58,7 @@ func TestMisbehaviorEndsSession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A message that does not finish ends its connection. Until then, it leaves memory for other accounts.
+// A message that is never completed ends its connection. Until then, it leaves memory for other accounts.
 func TestStalledMessageEndsConnection(t *testing.T) {
 	t.Parallel()
 	const most = 4 << 20

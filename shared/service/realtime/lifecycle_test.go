@@ -190,7 +190,8 @@ func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// The process is suspended while it sends a message that the system has already accepted.
+// The process is suspended during a write, after the system has accepted the message. The client still learns that
+// its session was lost.
 func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	t.Parallel()
 	const writeTime = time.Second

@@ -51,7 +51,7 @@ type peers struct {
 }
 
 type peer struct {
-	// address is empty if there is no such instance.
+	// address is empty if no instance has the epoch.
 	address string
 	until   time.Time
 }
@@ -158,8 +158,8 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy forwards a request (which may be an upgrade) with the query to an address. It removes the
-// fields of the instance's response from set, so that no field is sent twice.
+// proxy forwards a request (which may be an upgrade) with the query to an address. It removes from set the header
+// fields that the instance's response has, so that no field is sent twice.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{

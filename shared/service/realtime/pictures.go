@@ -9,8 +9,8 @@ import (
 const imageSide = 384
 
 type Pictures interface {
-	// Still decodes the first frame of a file in a separate process with limited resources. The
-	// pixels are as in engine.ReferenceImage, with a longer side of at most side.
+	// Still decodes the first frame of a file in a separate process with limited resources. The pixels are as in
+	// engine.ReferenceImage, and the longer side is at most side.
 	//
 	// Errors: fault.Invalid if it cannot be decoded; fault.Unavailable.
 	Still(ctx context.Context, data []byte, mime string, side int) (pixels []byte, size catalog.Size, err error)

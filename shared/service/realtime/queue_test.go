@@ -115,7 +115,7 @@ func TestQueueServesInOrder(t *testing.T) {
 	})
 }
 
-// Frames that arrive while a client waits are dropped.
+// While a client waits, its frames are dropped, but its other messages are kept.
 func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})

@@ -180,7 +180,7 @@ func New(c Config) *Server {
 // Run works until the context ends. Then it rejects new sessions, notifies open ones, closes them
 // within Times.Drain, and frees all slots.
 func (s *Server) Run(ctx context.Context) {
-	// Sessions need the lease until the last one has ended.
+	// Sessions need the lease until the last session has ended.
 	lease, end := context.WithCancel(context.WithoutCancel(ctx))
 	var holding, watching sync.WaitGroup
 	holding.Go(func() { s.config.Sessions.Run(lease) })

@@ -14,8 +14,8 @@ const smallText = 64 << 10
 // defaultTextMemory is the default limit on the total size of an account's larger unhandled messages, in bytes.
 const defaultTextMemory = 3 * maxText
 
-// All accounts together may use accountsOfTexts times an account's limit. A quarter of that is reserved for accounts
-// that use at most 1/shareOfTexts of it.
+// All accounts together may use accountsOfTexts times an account's limit. A quarter of this total is reserved for
+// accounts that use at most 1/shareOfTexts of the total.
 const (
 	accountsOfTexts = 3
 	shareOfTexts    = 32

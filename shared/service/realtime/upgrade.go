@@ -21,7 +21,7 @@ type socket struct {
 	times   Times
 	// writing contains an element while a message is being written.
 	writing chan struct{}
-	// reading counts a lobby's goroutines, which may outlive it.
+	// reading counts a lobby's goroutines, which may outlive the lobby.
 	reading sync.WaitGroup
 }
 
@@ -35,7 +35,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// Use wire, because the end of life would close the connection in the middle of a message.
+		// Use wire, because a context that ends with life would close the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()

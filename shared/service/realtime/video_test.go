@@ -96,7 +96,6 @@ func keyFrame(t *testing.T, size image.Point) []byte {
 	return encoded.Data
 }
 
-// videoClient is a client that has a session and participates in its room.
 type videoClient struct {
 	*client
 	*livekittest.Client

@@ -12,8 +12,8 @@ import (
 
 const watchPath = "/watch-stream/"
 
-// watch returns a token for a session's room (docs/contract/realtime.md#watching). The caller must be able to
-// open such a session: belong to its account, with a credential that permits its model and the page.
+// watch returns a token for a session's room (docs/contract/realtime.md#watching). The caller must belong to the
+// session's account, and its credential must permit the session's model and the page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {

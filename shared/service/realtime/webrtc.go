@@ -136,7 +136,7 @@ type videoPicture struct {
 	frame room.Frame
 }
 
-// decodeVideo decodes every frame, because later frames depend on it. Only the newest is edited.
+// decodeVideo decodes every frame, because later frames depend on it. Only the newest frame is edited.
 func (c *connection) decodeVideo(l *live) {
 	for frame := range l.room.Frames() {
 		picture := c.spares.get()

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator returns the estimate takes for every edit without a reference.
+// estimator returns an estimate of takes seconds for every edit without a reference.
 type estimator struct {
 	script
 	mu    sync.Mutex
 	takes float64
 	err   error
-	asked []engine.Question // the latest questions
+	asked []engine.Question
 }
 
 func (e *estimator) Estimates(_ context.Context, asked []engine.Question) ([]*job.Estimate, error) {

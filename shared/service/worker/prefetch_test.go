@@ -237,7 +237,7 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// If the input is invalid, the run still fails.
+// A run repeats a failed prefetch. If the input is invalid, the run still fails.
 func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()

@@ -135,9 +135,9 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// slack is how much longer a clip or a result may be than the length that was reserved, because
-// headers are imprecise, and video and sound rarely end together. It is at most as long again:
-// otherwise, short clips would be almost free.
+// slack is how much longer a clip or a result may be than the length that was reserved, because headers are
+// imprecise, and video and sound rarely end together. It is at most the reserved length, because short clips would
+// otherwise be almost free.
 func slack(reserved time.Duration) time.Duration {
 	return min(max(time.Second, reserved/10), reserved)
 }

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// pulse records a run's progress. It cancels the run if it is no longer the job's current one.
+// pulse records a run's progress. It cancels the run once the run is no longer current.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64

@@ -90,7 +90,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	claims  []budget.Claim // the budget claims of each submitted job
+	claims  []budget.Claim
 	queue   worker.Queue
 	blobs   blob.Store
 	service *job.Service

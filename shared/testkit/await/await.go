@@ -15,8 +15,7 @@ const (
 	// Max for a product timeout that affects a test's result.
 	Max = 2 * time.Minute
 	// MaxTest is the timeout for a build or a test with many steps.
-	MaxTest = 15 * time.Minute
-	// longestPause is the longest pause between two checks of a condition.
+	MaxTest      = 15 * time.Minute
 	longestPause = 50 * time.Millisecond
 )
 

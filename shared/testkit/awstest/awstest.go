@@ -119,9 +119,9 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
 		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
-		// Functions that the local AWS runs call it at this address.
+		// Functions in the local AWS call it at this address.
 		"AWS_ENDPOINT_URL=http://"+address,
-		// Nothing outside must be called by accident, not even for credentials.
+		// Prevent calls to AWS itself, even for credentials.
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	)
 	cloud.command.Env = append(cloud.command.Env, settings...)

@@ -40,7 +40,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 		}
 		if tries == most {
 			if isConflict(err) {
-				// Package dynamo would retry this without letting simulated time pass.
+				// Return a fault, because package dynamo would retry this error without letting simulated time pass.
 				err = fault.New(fault.Unavailable, "The database is busy. Try again.")
 			}
 			return nil, err, known

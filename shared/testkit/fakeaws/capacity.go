@@ -67,8 +67,8 @@ func readUnits(bytes int, consistent *bool) float64 {
 	return units
 }
 
-// writeUnits returns the capacity units of a write that replaces before with after. The larger of
-// the two items determines the units.
+// writeUnits returns the capacity units of a write that replaces an item with another. The larger of the two items
+// determines the units.
 func writeUnits(before, after item) float64 {
 	return math.Max(1, math.Ceil(float64(max(sizeOf(before), sizeOf(after)))/1024))
 }

@@ -12,7 +12,6 @@ const (
 	PartitionReads  = 3000
 )
 
-// partition identifies a partition of a table or index by its partition key.
 type partition struct{ table, key string }
 
 type load struct {

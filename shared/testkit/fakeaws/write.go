@@ -97,7 +97,8 @@ func (d *DynamoDB) alone(w write) (after item, err error) {
 	return d.make(w, before, 1), nil
 }
 
-// indexesFit reports whether the item's index partitions have capacity. A table's write waits for its indexes.
+// indexesFit reports whether the item's index partitions have capacity, because a table's write waits for its
+// indexes.
 func (d *DynamoDB) indexesFit(w write) bool {
 	for _, index := range w.table.Indexes {
 		for _, i := range []item{w.table.get(w.hash, w.sort), w.item} {

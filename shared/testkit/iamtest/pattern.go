@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// any matches a single character. many matches any number of characters.
+// glyph is a character of a pattern, or a wildcard.
 type glyph struct {
 	char rune
 	// any matches a single character, many any number of characters.
@@ -34,7 +34,6 @@ func pattern(text string, variables bool, has func(key string) []string) (glyphs
 	return glyphs, true
 }
 
-// variable returns a policy variable's value. ok is false if the variable is unknown.
 func variable(inner string, has func(string) []string) (value string, ok bool) {
 	if inner == "*" || inner == "?" || inner == "$" {
 		return inner, true

@@ -1,7 +1,7 @@
 //go:build race
 
-// Package racetest reports whether the race detector is on. The detector makes tests several times
-// slower, and finds nothing new in further repetitions.
+// Package racetest reports whether the race detector is on. With it, tests are several times slower, and further
+// repetitions find nothing new.
 package racetest
 
 const Enabled = true

@@ -70,7 +70,6 @@ func environment(settings []string) []string {
 	return append(env, settings...)
 }
 
-// sizeForm matches a size in a catalog's source.
 var sizeForm = regexp.MustCompile(`(\d+p): \d+x\d+`)
 
 // SmallResults returns a copy of a catalog whose results have 64x36 pixels. Its jobs take a

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Otherwise, requests of other accounts would time out while a few hostile files are verified.
+// If a verification took longer than one turn, a few hostile files would make other accounts' requests time out.
 func TestVerifierGivesUpWithinOneTurn(t *testing.T) {
 	if got := NewReader(Config{}).config.Time; got > api.MaxTurn {
 		t.Errorf("a file may take %v, and a turn %v", got, api.MaxTurn)

@@ -35,7 +35,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// The cause is only logged.
+// The error omits the cause, which is only logged.
 var errCertificates = fault.New(fault.Unavailable,
 	"The certificates for verification cannot be read. The service's log has the reason.")
 

@@ -47,7 +47,7 @@ var tests = []test{
 		s.fails(other("a", 11), fault.Limited)
 		b = s.end(b, now)
 		s.fails(other("a", 11), fault.Limited)
-		for range 2 { // all steps are repeated after a crash
+		for range 2 { // after a crash, all steps are repeated
 			if err := storage.Release(s.ctx, b); err != nil {
 				s.Fatal(err)
 			}

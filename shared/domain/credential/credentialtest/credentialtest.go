@@ -29,7 +29,7 @@ type Harness struct {
 	Retention credential.TokenRetention
 }
 
-// Run calls open once per test. open must arrange for its stores to be closed when the test ends.
+// Run calls open once per test. open must register a cleanup that closes its stores.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)

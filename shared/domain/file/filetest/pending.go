@@ -184,7 +184,7 @@ var retentionTests = []test{
 	}},
 }
 
-// ended compares the files in any order.
+// ended checks which files Ended returns, in any order.
 func (s *suite) ended(now time.Time, want ...file.File) {
 	s.Helper()
 	files, err := s.Retention.Ended(s.ctx, now, 100)

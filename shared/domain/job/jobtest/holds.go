@@ -24,8 +24,8 @@ var (
 // costHeld is the amount that each job in these tests reserves, which is the price of 6 seconds.
 const costHeld = 300_000_000
 
-// claims returns a claim on a cost budget that lasts for the given number of jobs, and a claim on a
-// budget of 1000 jobs.
+// claims returns a claim on a cost budget that suffices for the given number of jobs, and a claim on a budget of 1000
+// jobs.
 func claims(places int64) []budget.Claim {
 	return []budget.Claim{
 		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: places * costHeld, Amount: costHeld},

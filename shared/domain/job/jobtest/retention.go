@@ -53,7 +53,7 @@ var retentionTests = []test{
 	}},
 }
 
-// overdue compares the jobs in any order.
+// overdue checks which jobs Overdue returns, in any order.
 func (s *suite) overdue(now time.Time, limit int, want ...string) {
 	s.Helper()
 	ids, err := s.Retention.Overdue(s.ctx, now, limit)

@@ -43,7 +43,6 @@ func WebPBomb() []byte {
 	return webP(webPChunk("VP8X", webPCanvas(0, 16, 16)), webPChunk("VP8L", append(picture, packed...)))
 }
 
-// webP concatenates chunks (RFC 9649, section 2).
 func webP(chunks ...[]byte) []byte {
 	content := append([]byte("WEBP"), bytes.Join(chunks, nil)...)
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(content))), content...)

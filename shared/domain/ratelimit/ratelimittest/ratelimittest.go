@@ -23,7 +23,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run calls open once per test. open must arrange for its limiter to be closed when the test ends.
+// Run calls open once per test. open must register a cleanup that closes its limiter.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

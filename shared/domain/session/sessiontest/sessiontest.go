@@ -17,7 +17,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run calls open once per test. open must arrange for its store to be closed when the test ends.
+// Run calls open once per test. open must register a cleanup that closes its store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})

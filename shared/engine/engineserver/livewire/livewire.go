@@ -99,7 +99,7 @@ type Ready struct {
 	Engine string `json:"engine"`
 }
 
-// Set is the response to a wish or an image. If Error is set, nothing has changed.
+// Set is the response to a [Wish] or an image. If Error is set, nothing has changed.
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`

@@ -47,7 +47,7 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	for y := height - 1; y >= 0; y-- {
 		if y < height-1 {
 			b.towards(plane, width, y, y+1)
-			// The row below is no longer needed for comparison.
+			// The row below is no longer needed for comparison, so replace it with its result.
 			rounded(plane[(y+1)*width:][:width], b.evened[(y+1)*width:][:width])
 		}
 	}

@@ -205,7 +205,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// begin loads the frame for a program. If the program starts with luma and chroma, it loads only those.
+// begin loads the frame for a program. If the program starts with luma and chroma, it loads only these planes.
 func (w *workspace) begin(p *program, from *image.YCbCr, by *colors) {
 	if p.planar != (catalog.Size{}) {
 		w.resize(from, p.planar)

@@ -51,7 +51,7 @@ func TestHostileSizesAreEdited(t *testing.T) {
 		return e
 	}
 	turn := 0
-	for i := 0; i < len(names); i += 5 { // all looks pass; every fifth keeps the test fast
+	for i := 0; i < len(names); i += 5 { // all looks would pass, but every fifth keeps the test fast
 		prompt := names[i]
 		for n := range i / 5 % 3 { // looks may be combined
 			prompt += " " + names[(i+7+12*n)%len(names)]

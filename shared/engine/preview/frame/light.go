@@ -102,8 +102,8 @@ func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int
 	return around(motion.Right, s.width), around(motion.Down, s.height)
 }
 
-// rows calls do for each stretch where the picture and the shifted sheet overlap: one per row, or
-// two where the sheet wraps around.
+// rows calls a function for each stretch where the picture and the shifted sheet overlap: one per row, or two where
+// the sheet wraps around.
 func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	for row := range p.size.Height {
 		line := (row + y) % s.height * s.width
@@ -162,8 +162,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add adds the values in from, minus 128, to four pixels at a time, and clips the sums. Each sum
-// has its own 16-bit lane.
+// add adds the second slice's values, minus 128, to four pixels at a time, and clips the sums. Each sum has its own
+// 16-bit lane.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {

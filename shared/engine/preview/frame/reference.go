@@ -48,8 +48,8 @@ func interleaved(r raster) []byte {
 	return pixels
 }
 
-// transfer returns a step that matches colors to the reference image. The workspace's current
-// picture stands for all later ones, so that the colors stay stable.
+// transfer returns a step that matches colors to the reference image. The step is computed from the workspace's
+// current picture and applied to all later pictures, so that the colors stay stable.
 func (r *reference) transfer(w *workspace) step {
 	small := w.shrunk(within(w.picture.size, sampleSide))
 	t := newTable(look.Transfer(look.Measure(interleaved(*small)), look.Measure(r.pixels)))

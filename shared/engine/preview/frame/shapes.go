@@ -302,7 +302,7 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It detects them at found's size, because a
+// lines draws lines on a picture of the program's size. It detects them at the size of the program found, because a
 // picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
@@ -310,8 +310,8 @@ func (p *program) lines(op look.Lines, found *program) step {
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks maps a pixel's ratio to its surroundings to each channel's factor. From the ratio clear
-	// on, the factor is 1.
+	// inks holds each channel's factor, indexed by the ratio of a pixel to its surroundings. From the index clear on,
+	// the factor is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {

@@ -18,8 +18,8 @@ const (
 
 var areaNames = [...]string{Background: "background", Person: "person"}
 
-// The names of edits of the background. The last three are short forms: of Ground with an argument,
-// or of a change of one area.
+// These are the names of the edits of the background. The last three are short for Ground with an argument, or for a
+// change of one area.
 const (
 	Ground      = "background"
 	removed     = "remove the background"
@@ -120,7 +120,7 @@ func isPerson(instruction []part) bool {
 		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
 		return false
 	}
-	only, before := false, false // before: a word for a person came first
+	only, before := false, false // before: a word for a person was found
 	turned := instruction[0].class == turning
 	for _, p := range instruction {
 		switch {
@@ -137,7 +137,7 @@ func isPerson(instruction []part) bool {
 	return only || turned
 }
 
-// drop turns the parts that which selects into fillers.
+// drop turns the parts for which which returns true into fillers.
 func drop(instruction []part, which func(part) bool) {
 	for i, p := range instruction {
 		if which(p) {
@@ -165,7 +165,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
 	known := func(p part) bool { return p.class != content || isPersonWord(p) }
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
-	// nothing makes the word unknown.
+	// nothing treats the word for the background as an unknown word.
 	nothing := func() Area {
 		p.class, p.means = content, meaning{}
 		return Whole

@@ -19,7 +19,7 @@ type arguments struct {
 	// wanted is a ratio of width to height.
 	wanted float64
 	color  string
-	// across and down are -1, 0 or 1. placed is true if the prompt names a place.
+	// across and down are -1, 0 or 1. placed is true if the prompt names a position.
 	across, down int
 	placed       bool
 	// counter means counterclockwise.
@@ -30,7 +30,7 @@ type arguments struct {
 	scene   string
 }
 
-// argument is an argument that a part of a prompt gives. A part like "left" may be either of two kinds.
+// argument is an argument that a part of a prompt gives. A part like "left" may be of either of two kinds.
 type argument struct {
 	kinds kinds
 	set   func(*arguments)

@@ -8,7 +8,6 @@ import (
 // cells divides the picture into similar pieces around scattered points (a Voronoi diagram) that
 // continue seamlessly at the borders.
 type cells struct {
-	// perUnit is the number of pieces per unit of length.
 	perUnit float64
 	purpose uint64
 

@@ -39,7 +39,6 @@ const (
 	Sound
 )
 
-// kinds is a set of kinds of arguments.
 type kinds int
 
 const (
@@ -69,8 +68,7 @@ type operation struct {
 	still   bool
 	filters filters
 	// size returns the sides of the result, in any unit.
-	size func(a arguments, width, height float64) (float64, float64)
-	// length returns the length of the result in seconds.
+	size   func(a arguments, width, height float64) (float64, float64)
 	length func(a arguments, length float64) float64
 }
 
@@ -267,7 +265,7 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		return func(a arguments, c Clip) string {
 			from, to := span(a, c.Length)
 			before := ""
-			if filter == "trim" { // the part needs a frame, also if the picture ends before the sound
+			if filter == "trim" { // the part needs a frame, even if the picture ends before the sound
 				before = "tpad=stop=-1:stop_mode=clone,"
 				if c.Rate < 2/shortest {
 					before = fmt.Sprintf("fps=%d:start_time=0,", c.FPS) + before
@@ -433,7 +431,6 @@ func Find(edits []Edit, name string) (Edit, bool) {
 	return edits[at], true
 }
 
-// FindGround returns the edit that replaces the background.
 func FindGround(edits []Edit) (Edit, bool) {
 	at := slices.IndexFunc(edits, Edit.isGround)
 	if at < 0 {

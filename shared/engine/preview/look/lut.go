@@ -105,8 +105,8 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// A table is gentle if a color changes by at most gentleSteps table steps per step of a channel.
-// One in abruptIn steps may change it more, for example at the faces of the cube.
+// A table is gentle if a color changes by at most gentleSteps table steps per step of a channel. One step in abruptIn
+// may change the color more, for example at the faces of the cube.
 const (
 	gentleSteps = 4.0
 	abruptIn    = 200

@@ -92,7 +92,7 @@ func pencilSketch() []Op {
 	}
 }
 
-// steep stretches the lightness range between from and to over the range from low to high.
+// steep maps lightness from the range from-to to the range low-high.
 func steep(from, to, low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + (high-low)*smoothstep(from, to, c.L)

@@ -18,7 +18,6 @@ type wishes struct {
 
 type request struct {
 	wishes
-	// parts has the wishes for single areas.
 	parts   [Person + 1]wishes
 	edits   []Edit
 	ignored []string

@@ -348,7 +348,7 @@ func quote(prompt string, all, ignored []part) []string {
 		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// A quote has no filler words at its ends, unless one starts an instruction.
+		// A quote does not start or end with a filler word, unless the filler word starts an instruction.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// A word of at least minTypo code points may have one wrong letter, and from minTypos on, two.
+	// A word may have one wrong letter if it has at least minTypo code points, and two if it has at least minTypos.
 	minTypo  = 5
 	minTypos = 8
 	// At most this many words of a prompt are checked for misspellings.
@@ -55,8 +55,7 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance counts missing, added, wrong or swapped letters. If there are more than most, the
-// result is only known to exceed most.
+// editDistance counts missing, added, wrong or swapped letters. A result above the given maximum may be inexact.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Warp gives each pixel the color of a nearby one, in whole pixels.
+// Warp gives each pixel the color of another pixel, at a distance of whole pixels.
 type Warp struct {
 	// Across and Down give the source point relative to each point: 1/2 is the point itself, 0 is
 	// Reach to the left or above, and 1 is Reach to the right or below. nil means 1/2 everywhere.
@@ -46,7 +46,7 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples draws seamless waves around 1/2: count of them over the height, or over the width if across is set.
+// ripples draws seamless waves around 1/2: count waves over the height, or over the width if across is set.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

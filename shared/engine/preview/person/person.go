@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	// The longer side of pictures for the networks. Sides must be multiples of step.
+	// longer is the longer side of the networks' pictures. Sides must be multiples of step.
 	longer = 256
 	step   = 16
-	// At this ratio of width to height and above, the network for landscapes is better.
+	// wide is the ratio of width to height from which the network for landscapes is better.
 	wide = 1.6
 )
 
-// SizeFor returns the size of masks for pictures of a size.
 func SizeFor(picture catalog.Size) catalog.Size {
 	side := func(share float64) int { return max(4, int(math.Round(longer*min(share, 1)/step))) * step }
 	shape := float64(picture.Width) / float64(picture.Height)
@@ -59,7 +58,7 @@ func (f *Finder) Mask(picture []byte, mask []uint8) {
 	f.last = append(f.last[:0], picture...)
 }
 
-// isCut reports whether two pictures differ like two scenes.
+// isCut reports whether two pictures differ so much that they show different scenes.
 func isCut(last, next []byte) bool {
 	const most = 40
 	sum := 0

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Choose returns the scene for a prompt. Words choose the place and the time of day. The rest of
-// the prompt and the seed vary the scene, so that no two are the same.
+// Choose returns the scene for a prompt. Words choose the place and the time of day. The rest of the prompt and the
+// seed vary the scene, so that no two scenes are the same.
 func Choose(prompt string, seed uint32) Scene {
 	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)
@@ -79,7 +79,6 @@ var places = meaningsOf(map[string]string{
 
 var snow = meaningsOf(map[string]string{"yes": "winter snow snowy ice"})
 
-// first returns the meaning of the first known word, or "".
 func (m meanings) first(words []string) string {
 	for _, word := range words {
 		if meaning, known := m[word]; known {

@@ -82,7 +82,7 @@ func ofLook(asked Request) Result {
 	}
 	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
 	if asked.Reference && used {
-		// The reference image is the logo or the background.
+		// The reference image is used as the logo or the background, so its colors are not.
 	} else if asked.Reference && !read.Declined && (followed || !left) {
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
@@ -140,7 +140,6 @@ func (r Result) Planned(plan catalog.Plan) catalog.Plan {
 	return plan
 }
 
-// Length returns the length of the result for a clip of the given length.
 func (r Result) Length(clip time.Duration) time.Duration {
 	return time.Duration(look.LengthOf(r.Edits, clip.Seconds()) * float64(time.Second))
 }
@@ -161,7 +160,7 @@ func ofScene(asked Request) Result {
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
 	r := Result{Understood: slices.Clone(painted.Understood)}
 	for _, phrase := range read.Ignored {
-		if !slices.Contains(painted.Understood, phrase) { // the scene already shows a second mood's light
+		if !slices.Contains(painted.Understood, phrase) { // the scene already shows the second mood's light
 			r.Ignored = append(r.Ignored, phrase)
 		}
 	}

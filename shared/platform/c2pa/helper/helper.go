@@ -18,7 +18,7 @@ const (
 	SearchName = "cutroom-c2pa-search"
 )
 
-// Any program started with such an argument becomes a helper, even a test; see package launcher.
+// Any program started with a helper's argument becomes a helper, even a test; see package launcher.
 func init() {
 	if len(os.Args) != 3 {
 		return

@@ -185,8 +185,8 @@ type Signing struct {
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the library's number for it. Chain contains the certificates in PEM, with the
-	// signer's first. Sign returns the signature for the bytes.
+	// Algorithm is the library's number for the algorithm. Chain contains the certificates in PEM, with the signer's
+	// first. Sign returns the signature for the bytes.
 	Algorithm int32
 	Chain     string
 	Sign      func([]byte) ([]byte, error)

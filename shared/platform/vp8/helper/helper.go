@@ -22,7 +22,7 @@ const (
 	SearchName = "cutroom-vp8-search"
 )
 
-// Any program started with such an argument becomes a helper, even a test; see package launcher.
+// Any program started with a helper's argument becomes a helper, even a test; see package launcher.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:

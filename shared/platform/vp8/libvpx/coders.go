@@ -19,8 +19,8 @@ type Decoder struct {
 
 func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
 
-// Decode decodes a frame into a 4:2:0 picture, which it gets by calling to with the size. shown is
-// false for frames that only prepare later ones. Errors: ErrBroken.
+// Decode decodes a frame into a 4:2:0 picture, which it gets from to(size). shown is false for frames that only
+// prepare later ones. Errors: ErrBroken.
 func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
 	if len(frame) == 0 {
 		return false, ErrBroken

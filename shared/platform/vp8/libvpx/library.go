@@ -77,7 +77,7 @@ type Library struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// Load loads and verifies the library. The path "" means the system's.
+// Load loads and verifies the library. The path "" means the system's library.
 func Load(path string) (*Library, error) {
 	candidates := names()
 	if path != "" {

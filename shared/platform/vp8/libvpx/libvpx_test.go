@@ -47,7 +47,7 @@ func TestEncoderFollowsSettings(t *testing.T) {
 			if key := data[0]&1 == 0; key != (frame == second/2 || i == 0 && frame == 0) {
 				t.Errorf("frame %d at %d kbit/s: a key frame is %v", frame, bitrate, key)
 			}
-			if frame >= 2*second { // once it has adapted
+			if frame >= 2*second { // once the encoder has adapted
 				size += len(data)
 			}
 		}

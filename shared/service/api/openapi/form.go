@@ -87,7 +87,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
 			if field.Name == catalog.PromptField {
-				add("pattern", `\S`) // so does white space
+				add("pattern", `\S`) // white space counts as absent too
 			}
 		}
 		if field.Max != nil {

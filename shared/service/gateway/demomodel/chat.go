@@ -163,8 +163,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call: the one in tool_choice, or else the first one, unless a tool has
-// already returned a result. Otherwise it returns nil.
+// called returns the tool to call: the tool in tool_choice, or else the first tool, unless a tool has already
+// returned a result. Otherwise it returns nil.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool

@@ -53,7 +53,7 @@ func product(a, b []float32) (sum float32) {
 	return sum
 }
 
-// similarities returns the cosine similarities of pairs of texts, or of one text with each of many.
+// similarities returns the cosine similarities of pairs of texts, or of one text with each of several.
 func similarities(first, second []string) []float32 {
 	found := make([]float32, len(second))
 	var about []float32
@@ -88,7 +88,7 @@ func (in *inputs) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decoded returns the texts, including those decoded from token ids.
+// decoded returns the texts, including texts decoded from token ids.
 func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	for _, ids := range in.ids {
 		text, err := s.config.Tokenizer.Decode(ids...)

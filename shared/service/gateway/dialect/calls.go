@@ -18,12 +18,12 @@ type ToolCalls struct {
 }
 
 type ToolCall struct {
-	// Number is the call's index. If an earlier call has that index, Number is another one.
+	// Number is the call's index, or an unused number if an earlier call has that index.
 	Number int64
 	index  int64
 	id     string
-	// The walk uses these fields. shown is the id for the caller, or empty if an earlier call has it. A waiting call
-	// waits until an earlier one is complete. Until then, arguments holds its arguments, as JSON without quotes.
+	// The walk uses these fields. shown is the id for the caller, or empty if an earlier call has the same id. While
+	// an earlier call is not complete, waiting is true and arguments holds the arguments, as JSON without quotes.
 	shown, name string
 	waiting     bool
 	arguments   []byte

@@ -86,7 +86,6 @@ type walk struct {
 	call         *ToolCall
 	waiting      []*ToolCall
 	waitingBytes int
-	// finish is the finish reason; stop is the stop sequence.
 	finish, stop string
 	// wantsLogprobs means that the caller asked for token probabilities. logprobs holds the
 	// probabilities of the next text, as array elements.
@@ -209,7 +208,8 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// start opens a call. If the open call may continue, the new one waits, because the dialects cannot interleave calls.
+// start opens a call. If the open call may continue, the new call waits, because the dialects cannot interleave
+// calls.
 func (w *walk) start(call *ToolCall) {
 	if w.now == called && !w.call.nesting.complete {
 		call.waiting = true
@@ -257,7 +257,7 @@ func (w *walk) addArguments(call *ToolCall, arguments gjson.Result) error {
 	return nil
 }
 
-// next closes the open call and opens the first one that waits.
+// next closes the open call and opens the first waiting call.
 func (w *walk) next() {
 	w.parts.shut()
 	call := w.waiting[0]

@@ -245,7 +245,7 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, m.object...), '}')
 }
 
-// input returns a call's arguments as an object. Arguments that are not an object are wrapped in one.
+// input returns a call's arguments as an object. Arguments that are not an object are wrapped in an object.
 func input(arguments []byte) string {
 	text := unquoted(arguments)
 	if len(text) == 0 {

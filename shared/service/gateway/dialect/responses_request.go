@@ -39,15 +39,15 @@ type responsesWriter struct {
 	// customs lists the tools whose input is text.
 	customs       map[string]bool
 	wantsLogprobs bool
-	// pictures lists the images in tool results, which are sent in a user message after them.
+	// pictures lists the images in tool results. A user message after the results contains them.
 	pictures []picture
 }
 
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
-		// Not forwarded: the response repeats metadata, client metadata is only for the client, and
-		// a limit on built-in tools has no effect without them.
+		// Not forwarded: the response repeats metadata, client metadata is only for the client, and a limit on
+		// built-in tools has no effect without such tools.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)

@@ -87,7 +87,7 @@ func (w *writer) isText(value gjson.Result, place string) bool {
 	return value.Type == gjson.String
 }
 
-// members calls yield for each non-null member of an object.
+// members yields each non-null member of an object.
 func (w *writer) members(object gjson.Result, place string, yield func(name string, value gjson.Result)) {
 	if !object.IsObject() {
 		w.want(place, "an object")

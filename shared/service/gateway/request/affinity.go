@@ -95,8 +95,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. belongs is false for a message from the model, which
-// ends the beginning.
+// message adds the texts of the message at i. belongs is false for a message from the model, which ends the hashed
+// part.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false

@@ -211,9 +211,9 @@ func (r *Request) fits(ids int) bool {
 // tokensAround is the approximate number of tokens that a chat template adds to each message.
 const tokensAround = 4
 
-// PromptTexts calls yield with each piece of text that the model reads: the contents of a chat, its
-// tool calls and tools as JSON, or a completion's prompts. A piece is valid only until yield
-// returns. tokens is the number of token ids in the prompt plus an estimate for the chat template.
+// PromptTexts yields each piece of text that the model reads: the contents of a chat, its tool calls and tools as
+// JSON, or a completion's prompts. A piece is valid only until yield returns. tokens is the number of token ids in
+// the prompt plus an estimate for the chat template.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -269,8 +269,7 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts reads one value, a prompt of any type, and calls yield with its texts. tokens is an estimate
-// for the chat template.
+// texts reads one value, a prompt of any type, and yields its texts. tokens is an estimate for the chat template.
 func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 	switch r.kind() {
 	case '"':

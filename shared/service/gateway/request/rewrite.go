@@ -134,7 +134,7 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
-	// Rules 1 to 4 of that section.
+	// These are reasoning rules 1 to 4.
 	effort := &w.scan.members[reasoningEffortField]
 	if m.Effort == catalog.EffortTemplate && effort.present() && !w.scan.effort.present() {
 		value := string(r.body[effort.value.start:effort.value.end])
@@ -148,7 +148,7 @@ func (w *rewriting) reason(r *Request) {
 			set = append(set, `"reasoning_effort":`+value)
 		}
 	}
-	// Rule 7 of that section.
+	// This is reasoning rule 7.
 	if m.TemplateKwargs && w.scan.members[responseFormatField].present() && !w.scan.asText && !w.scan.thinking.present() {
 		if w.scan.thinking.sent {
 			w.replace(w.scan.thinking.value, "false")
@@ -200,7 +200,7 @@ func (w *rewriting) remove() {
 		}
 		switch {
 		case before < m.ordinal:
-			// If a member remains before it, remove the comma between them.
+			// If a member remains before the removed member, also remove the comma between them.
 			w.replace(span{m.previous, m.value.end}, "")
 		case m.next >= 0:
 			w.replace(span{m.key.start, m.next}, "")

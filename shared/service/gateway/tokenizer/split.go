@@ -56,7 +56,7 @@ func spacesEnd(text string) int {
 	if end == len(text) {
 		return end
 	}
-	// The last space belongs to the next piece, unless it is the only one.
+	// The last space belongs to the next piece, unless it is the only space.
 	_, width := utf8.DecodeLastRuneInString(text[:end])
 	if end > width {
 		return end - width

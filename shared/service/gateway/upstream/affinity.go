@@ -50,10 +50,10 @@ func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
-// nearest returns the candidate preferred by an affinity, using rendezvous hashing with weights and
-// bounded loads. The upstream that draws the largest number wins, so if an upstream disappears,
-// only its calls move. An upstream above its fair load draws lower numbers, and one far above it is
-// skipped, because most calls may have the same affinity.
+// nearest returns the candidate preferred by an affinity, using rendezvous hashing with weights and bounded loads.
+// The upstream that draws the largest number wins, so if an upstream disappears, only its calls move. An upstream
+// above its fair load draws lower numbers, and an upstream far above it is skipped, because most calls may have the
+// same affinity.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {

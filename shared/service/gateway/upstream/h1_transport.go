@@ -81,7 +81,8 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that have been idle for too long, and reschedules itself while others remain.
+// closeOld closes connections that have been idle for too long, and reschedules itself while other connections
+// remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

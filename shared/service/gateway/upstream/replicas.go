@@ -26,8 +26,7 @@ const (
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
 	// oldAnswer is the age after which calls wait for a new DNS answer. A function may have been frozen in between.
-	oldAnswer = 2 * time.Minute
-	// maxReplicas limits the addresses of one name.
+	oldAnswer   = 2 * time.Minute
 	maxReplicas = 256
 	// lookupsAtOnce limits the concurrent lookups of names from an SRV answer.
 	lookupsAtOnce = 16

@@ -108,7 +108,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if address != "" {
-		// Use no proxy. It would get only the name, which stands for several servers.
+		// Use no proxy, because a proxy would get only the name, which stands for several servers.
 		std.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 		dial := std.DialContext
 		std.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }

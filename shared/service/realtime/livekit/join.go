@@ -97,7 +97,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 	return request, nil
 }
 
-// gunzip decompresses at most most bytes, and fails if there are more.
+// gunzip decompresses up to the given number of bytes, and fails if there are more.
 func gunzip(compressed []byte, most int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

@@ -47,7 +47,7 @@ func (t *Tokens) Make(g Grant) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: issuer, Subject: g.Identity, ExpiresAt: jwt.NewNumericDate(g.Expires),
-			NotBefore: jwt.NewNumericDate(t.now().Add(-time.Minute)), // clients may compare it with their own clocks
+			NotBefore: jwt.NewNumericDate(t.now().Add(-time.Minute)), // some clients compare it with their clocks
 		},
 		Video: videoGrant{Room: g.Room, RoomJoin: true, CanPublish: g.Publish, CanSubscribe: true},
 	}).SignedString(t.secret)
@@ -65,7 +65,7 @@ func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {
 	_, err = jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.secret, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithIssuer(issuer),
 		jwt.WithExpirationRequired(), jwt.WithTimeFunc(t.now))
-	// An expired token has a valid signature: the library checks it before the claims.
+	// An expired token has a valid signature: the library checks the signature before the claims.
 	expired = errors.Is(err, jwt.ErrTokenExpired)
 	if err != nil && !expired || c.Issuer != issuer || c.ExpiresAt == nil {
 		return Grant{}, false, fault.New(fault.Unauthorized, "The token is not valid.")

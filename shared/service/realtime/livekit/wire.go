@@ -159,7 +159,7 @@ func visitFlag(w *wire, number protowire.Number, field *bool) {
 		value = 1
 	}
 	visitNumber(w, number, &value)
-	if flag := value != 0; flag != *field { // several goroutines may write a message
+	if flag := value != 0; flag != *field { // avoid needless writes: several goroutines may encode a message
 		*field = flag
 	}
 }

@@ -30,8 +30,7 @@ type assembler struct {
 	have         map[uint16]part
 	missing      map[uint16]absence
 	held         int
-	// reached is the first packet of the next frame that has not been checked yet. size is the
-	// number of bytes before it.
+	// reached is the first unchecked packet of the next frame. size is the number of bytes before that packet.
 	reached uint16
 	size    int
 	// gap means that packets before the next frame are missing.

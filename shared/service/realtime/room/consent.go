@@ -24,7 +24,6 @@ const (
 	checkPriority = 110 << 24
 )
 
-// iceUser is a client's ICE user name and password.
 type iceUser struct{ name, password string }
 
 // iceUserOf returns the first ICE user name and password in a session description.
@@ -72,7 +71,8 @@ func (c *askingConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, from, err
 }
 
-// isSTUN reports whether a packet is a STUN message, also for media with an unlucky timestamp (RFC 7983, section 7).
+// isSTUN reports whether a packet is a STUN message, and not media whose timestamp looks like one (RFC 7983, section
+// 7).
 func isSTUN(packet []byte) bool { return stun.IsMessage(packet) && packet[0] < 4 }
 
 func (c *askingConn) takeAnswer(packet []byte, from net.Addr) {

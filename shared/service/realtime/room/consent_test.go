@@ -16,7 +16,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// nominates makes another address the client's by sending a request from it, and returns the address's socket.
+// nominates sends a request from another address, which makes it the client's address, and returns the address's
+// socket.
 func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, sent int) {
 	t.Helper()
 	socket, err := net.Dial("udp4", w.config.Ports.Address())
@@ -38,7 +39,7 @@ func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, 
 	return socket, len(request.Raw)
 }
 
-// A client could forge the source of the request.
+// A client could forge a request's source, so an address that has not answered gets no media.
 func TestAddressWithoutAnswerGetsNoMedia(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

@@ -99,8 +99,8 @@ func networkOf(conn net.Conn) netip.Prefix {
 	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
 }
 
-// fairConn fails unless its first frame is a STUN request for a known user name. It is closed when
-// its client reads nothing for stall.
+// fairConn fails unless its first frame is a STUN request for a known user name. It is closed when its client has
+// read nothing for the duration stall.
 type fairConn struct {
 	net.Conn
 	enter func(name string) (leave func(), ok bool)

@@ -49,7 +49,7 @@ func adding(count int, line string) func(string) string {
 	}
 }
 
-// Offers that are unusual but valid are answered.
+// Invalid offers disconnect the participant. Unusual valid offers are answered.
 func TestInvalidOfferDisconnectsParticipant(t *testing.T) {
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
 	w := newWorld(t, nil)
@@ -130,7 +130,7 @@ func TestJoinsPerTokenAreLimited(t *testing.T) {
 	}
 }
 
-// The other addresses appear in the client's descriptions and in later candidates.
+// The server ignores other addresses in the client's descriptions and in later candidates.
 func TestServerContactsNoOtherAddress(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -252,7 +252,7 @@ func heap() int {
 	return int(memory.HeapAlloc)
 }
 
-// The library keeps state for every sender of reports, even if the sender is made up.
+// The library keeps state for every sender of reports, even for an invented one, so their number is limited.
 func TestReportSendersAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	bounds.reports.SetLimit(rate.Inf)
@@ -271,7 +271,8 @@ func TestReportSendersAreLimited(t *testing.T) {
 	}
 }
 
-// The library keeps every padding-only packet of an unknown stream until the stream begins.
+// The library keeps every padding-only packet of an unknown stream until the stream begins, so their number is
+// limited.
 func TestPaddingBeforeStreamIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	one := bounds.buffer(packetio.RTPBufferPacket, 1)
@@ -630,7 +631,7 @@ func TestUnansweredOfferDisconnectsParticipant(t *testing.T) {
 	}
 }
 
-// The server sends a participant at most twice as many bytes as it receives.
+// Only a limited number of a client's addresses get responses, each at most twice as long as its request.
 func TestAddressesPerClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -977,7 +978,7 @@ func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)
-	const places = 8 // a token may try ten times at once
+	const places = 8 // fewer than the ten joins that a token may attempt at once
 	leaves := make(chan *livekit.LeaveRequest, places)
 	var joining sync.WaitGroup
 	for range places {

@@ -68,7 +68,7 @@ type intake struct {
 	opened, reported int
 	// unread counts the unread bytes of all streams.
 	unread   atomic.Int64
-	sources  map[uint32]bool // of reports
+	sources  map[uint32]bool // sources of reports
 	shared   newest
 	channels atomic.Int64
 	early    atomic.Int64
@@ -141,9 +141,9 @@ func (i *intake) drops(packet []byte) bool {
 }
 
 // knowsSource reports whether a media packet or report may pass. It limits packets per second, and the sources of
-// reports: the library keeps hundreds of bytes for each. It keeps a source of media only once a packet of it has
-// been authenticated (see buffer). The rate of reports is lower, because a 60-byte report can cost milliseconds
-// and megabytes.
+// reports: the library keeps hundreds of bytes for each. It keeps a source of media only once one of its packets has
+// been authenticated (see buffer). The rate of reports is lower, because a 60-byte report can cost milliseconds and
+// megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport = 192, 4 // RFC 3550, section 6.4; RFC 5761, section 4
 	switch {
@@ -350,7 +350,7 @@ func (i *intake) follows(header *rtp.Header, own *newest, shared uint8) bool {
 	return true
 }
 
-// newest is the newest of a sequence of numbers, which wrap.
+// newest is the newest number of a sequence whose numbers wrap around.
 type newest struct {
 	number uint16
 	begun  bool

@@ -37,7 +37,7 @@ type participant struct {
 	socket *websocket.Conn
 	// away is the timer that removes a participant that does not reconnect.
 	away *time.Timer
-	// The client sends offers for own, the server for other. In version 1 they are the same connection.
+	// For own, the client sends offers; for other, the server does. In version 1 they are the same connection.
 	own, other *peer
 	// hasVideo and hasSound mean that the server's tracks have been added to a connection.
 	hasVideo, hasSound bool

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// maxFrames limits the frames waiting for the session.
 	maxFrames = 32
 	// maxViewers limits a session's viewers, not including its client.
 	maxViewers = 20
@@ -265,8 +264,8 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.work.Wait()
 }
 
-// enter admits a participant, which replaces one with the same identity. It returns false if the
-// room is closed or full.
+// enter admits a participant, which replaces any participant with the same identity. It returns false if the room is
+// closed or full.
 func (r *Room) enter(p *participant) bool {
 	r.mu.Lock()
 	before := r.participants[p.identity]

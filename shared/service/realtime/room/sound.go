@@ -47,7 +47,7 @@ func newSound(r *Room) *sound {
 	}
 }
 
-// receive forwards a track until it ends or another one starts.
+// receive forwards a track until the track ends or another track starts.
 func (s *sound) receive(track *webrtc.TrackRemote) {
 	s.current.Store(track)
 	defer s.current.CompareAndSwap(track, nil)

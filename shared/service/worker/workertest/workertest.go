@@ -98,7 +98,6 @@ func (s *suite) receiveJob(id string, lease time.Duration) worker.Delivery {
 	return d
 }
 
-// receiveNone checks that no video job arrives within the time.
 func (s *suite) receiveNone(within time.Duration) {
 	s.Helper()
 	if d, received := s.receiveWithin(within); received {
@@ -106,7 +105,6 @@ func (s *suite) receiveNone(within time.Duration) {
 	}
 }
 
-// receiveWithin receives the next video job, if one arrives within the time.
 func (s *suite) receiveWithin(within time.Duration) (d worker.Delivery, received bool) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, within)
