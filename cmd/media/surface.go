@@ -25,7 +25,8 @@ const (
 	readerMemory = 1 << 30
 )
 
-// newSurface configures every route of the media service except signed uploads, which go directly to the bucket.
+// newSurface configures every route of the media service except signed uploads, which go directly to the bucket. It
+// also has OpenAI's image and video routes, because the inference API accepts only small bodies.
 // During a shutdown, requests that wait for a job continue to wait, because the workers run elsewhere.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
@@ -60,5 +61,6 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
 	return p.Surface(api.Jobs, api.Content, api.Credentials, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys,
-		api.Budgets, api.Audit, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
+		api.Budgets, api.Audit, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health,
+		api.OpenAIImages, api.OpenAIVideos, api.OpenAIContent)
 }
