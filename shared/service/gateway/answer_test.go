@@ -224,7 +224,7 @@ func TestLongTextsAreEstimated(t *testing.T) {
 	}
 }
 
-// A prompt that begins with spaces is estimated too, and so is text in any part of a message.
+// A prompt that begins with spaces is estimated too, and so is any other text or image that the model reads.
 func TestEstimatesCannotBeEvaded(t *testing.T) {
 	const words = 40_000 // each is 8 bytes long
 	u := newUpstream(t, always(200, strings.Replace(whole[:strings.Index(whole, `,"usage"`)]+"}", `"content":"hello there"`,
@@ -235,5 +235,11 @@ func TestEstimatesCannotBeEvaded(t *testing.T) {
 	w.chat(strings.Replace(plain, "one two", strings.Repeat(" ", 70_000)+strings.Repeat("lengthy ", words), 1))
 	if r := w.recorded(1); r[0].PromptTokens < words*9/10 || r[0].PromptTokens > words*11/10 || r[0].CompletionTokens != 6 {
 		t.Errorf("recorded %+v, want about %d words and 6", r, words)
+	}
+	w.chat(strings.Replace(plain, `"messages":[`, `"chat_template_kwargs":{"documents":["`+strings.Repeat("more ", 100)+`"]},"messages":[`+
+		`{"role":"assistant","content":"a","reasoning_content":"`+strings.Repeat("lengthy ", 1000)+`"},`+
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/1.png"}}]},`, 1))
+	if r := w.recorded(2)[1]; r.PromptTokens < 2100 || r.PromptTokens > 2150 {
+		t.Errorf("recorded %+v, want about 1000 words of reasoning, an image and 100 words", r)
 	}
 }

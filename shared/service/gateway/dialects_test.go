@@ -77,8 +77,8 @@ func TestNativeRoutesAreForwarded(t *testing.T) {
 			"score", "/v1/score", `{"model":"small","text_1":"q","text_2":["a b","c"]}`,
 			`{"model":"weights","text_1":"q","text_2":["a b","c"]}`,
 			`{"model":"weights","data":[{"index":0,"score":0.5}]}`,
-			`{"usage":{"prompt_tokens":3,"total_tokens":3},"model":"small","data":[{"index":0,"score":0.5}]}`,
-			usage.Counts{Requests: 1, PromptTokens: 3, Estimated: 1},
+			`{"usage":{"prompt_tokens":4,"total_tokens":4},"model":"small","data":[{"index":0,"score":0.5}]}`,
+			usage.Counts{Requests: 1, PromptTokens: 4, Estimated: 1},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

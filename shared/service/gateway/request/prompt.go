@@ -3,6 +3,7 @@ package request
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -211,47 +212,39 @@ func (r *Request) fits(ids int) bool {
 // tokensAround is the approximate number of tokens that a chat template adds to each message.
 const tokensAround = 4
 
-// PromptTexts yields each piece of text that the model reads: the contents of a chat, its tool calls and tools as
-// JSON, or a completion's prompts. A piece is valid only until yield returns. tokens is the number of token ids in
-// the prompt plus an estimate for the chat template.
+// mediaTokens is the estimate for an image, audio or file, in addition to a token for each KiB.
+const mediaTokens = 1000
+
+// PromptTexts calls yield with each piece of text that the model may read. A template may render any member of a
+// message and any field. A piece is valid only until yield returns. tokens is the number of token ids in the prompt
+// plus estimates for media and the chat template.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
-	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
-	reader := newJSONReader(prompt)
+	reader, prompts := newJSONReader(r.body), required(r.Route)
 	defer reader.free()
-	if r.Route != catalog.Chat && r.Route != catalog.Completions && r.promptIDs == 0 {
-		tokens = reader.texts(yield)
-		if r.tools.end > 0 {
-			yield(r.body[r.tools.start:r.tools.end])
+	_, _ = reader.open() // the body was already validated
+	for k := reader.kind(); k != '}' && k != 0; k = reader.kind() {
+		name, _, _ := reader.key()
+		f := fieldOf(r.Route, name)
+		isTemplate := f == otherField && !isUsual(r.Route, name)
+		switch string(name) {
+		case "system", "instructions", "suffix":
+			tokens += reader.texts(yield)
+			continue
+		case "tools", "functions", "response_format", "text", "output_config", "chat_template_kwargs":
+			isTemplate = true
 		}
-		return tokens
-	}
-	if r.Route != catalog.Chat {
-		if prompt.Kind() == '"' {
-			yield(reader.string(prompt))
-			return 0
-		}
-		if r.promptIDs == 0 {
-			for element := range elements(prompt) {
-				yield(reader.string(element))
-			}
-		}
-		return r.promptIDs
-	}
-	for message := range elements(prompt) {
-		tokens += tokensAround
-		for name, value := range members(message) {
-			switch {
-			case name == "content":
-				reader.content(value, yield)
-			case name == "tool_calls" && value.Kind() == '[':
-				yield(value)
-			}
+		if slices.Contains(prompts, f) {
+			tokens += reader.texts(yield)
+		} else if value, _, _ := reader.value(); isTemplate && !isScalar(value) {
+			yield(value)
 		}
 	}
-	if r.tools.end > 0 {
-		yield(r.body[r.tools.start:r.tools.end])
-	}
-	return tokens
+	return tokens + r.promptIDs
+}
+
+func isScalar(value jsontext.Value) bool {
+	k := value.Kind()
+	return k != '"' && k != '[' && k != '{'
 }
 
 func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
@@ -269,7 +262,11 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts reads one value, a prompt of any type, and yields its texts. tokens is an estimate for the chat template.
+// maxIdentifier is the length in bytes of the longest identifiers that are not counted as text.
+const maxIdentifier = 64
+
+// texts reads one value, a prompt of any type, and calls yield with its texts. tokens is an estimate for media and the
+// chat template.
 func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 	switch r.kind() {
 	case '"':
@@ -285,15 +282,25 @@ func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 		start, _ := r.open()
 		for k := r.kind(); k != '}' && k != 0; k = r.kind() {
 			name, _, _ := r.key()
+			var isSource, isText bool
+			media, most := isMedia(name), 0
 			switch string(name) {
-			case "text", "content", "output", "arguments", "thinking", "summary":
-				tokens += r.texts(yield)
-				continue
 			case "role":
 				tokens += tokensAround
+				most = maxIdentifier
+			case "type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "filename":
+				media, most = false, maxIdentifier
+			case "source":
+				isSource = true
+			case "input", "tool_calls":
+			default:
+				isText = !media
 			}
-			isInput := string(name) == "input"
-			if value, _, _ := r.value(); isInput {
+			if isText {
+				tokens += r.texts(yield)
+			} else if value, _, _ := r.value(); media || isSource && isMediaSource(value) {
+				tokens += mediaTokens + len(value)>>10
+			} else if len(value) > most {
 				yield(value)
 			}
 		}
@@ -302,4 +309,13 @@ func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 		_, _, _ = r.value()
 	}
 	return tokens
+}
+
+func isMediaSource(value jsontext.Value) bool {
+	for name, value := range members(value) {
+		if name == "type" {
+			return slices.Contains([]string{`"base64"`, `"url"`, `"file"`}, string(value))
+		}
+	}
+	return false
 }

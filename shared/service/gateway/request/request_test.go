@@ -244,8 +244,15 @@ func TestPromptTextsAreFound(t *testing.T) {
 		{catalog.Chat, chat("plain"), "hi", 4},
 		{catalog.Chat, `{"model":"plain","messages":[{"role":"system","content":"a"},{"content":[{"type":"text",` +
 			`"text":"b\t"},{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"c"}],"role":"user"},` +
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}]}`, "a|b\t|c|" + `[{"id":"1"}]`, 12},
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}]}`, "a|b\t|c|" + `[{"id":"1"}]`, 1012},
 		{catalog.Chat, chat("plain", `"tools":[{"type":"function"}]`), `hi|[{"type":"function"}]`, 4},
+		{catalog.Chat, `{"model":"plain","messages":[{"role":"assistant","content":"a","reasoning_content":"b","name":"c"}],` +
+			`"user":"u","metadata":{"k":"v"},"stop":"s","response_format":{"type":"text"},"chat_template_kwargs":{"documents":["d"]}}`,
+			`a|b|c|{"type":"text"}|{"documents":["d"]}`, 4},
+		{catalog.Completions, `{"model":"plain","prompt":"a","suffix":"b"}`, "a|b", 0},
+		{catalog.Messages, `{"model":"plain","max_tokens":9,"system":"a","messages":[{"role":"user","content":[` +
+			`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 2<<10) + `"}},` +
+			`{"type":"document","source":{"type":"text","data":"b"}}]}]}`, `a|{"type":"text","data":"b"}`, 1006},
 	} {
 		_, r := forwarded(t, c.route, c.body, caller(t))
 		var texts []string
