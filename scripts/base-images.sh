@@ -54,7 +54,7 @@ debian() {
 		[ ! -e "$certificate" ] || cp "$certificate" "$root/debian/usr/local/share/ca-certificates/"
 	done
 	chroot "$root/debian" update-ca-certificates >>"$root/log" 2>&1
-	# debootstrap has written the mirror that it used to sources.list.
+	# debootstrap has written its mirror's URL to sources.list.
 	mirror=$(awk '/^deb / { print $2; exit }' "$root/debian/etc/apt/sources.list")
 	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
 		echo "deb $suite main"

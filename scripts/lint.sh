@@ -83,7 +83,7 @@ lint_js() {
 		xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
 }
 
-# mypy needs the packages that the code calls, which are installed with the tests' packages.
+# mypy needs the packages that the code imports. They are installed with the tests' packages.
 lint_python() {
 	scripts/install-python.sh .tools/engine gpu/requirements-test.txt
 	(

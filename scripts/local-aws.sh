@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . scripts/local.sh
 pid=$home/ministack.pid
 
-# here COMMAND…: runs a command with the local AWS as its AWS.
+# here COMMAND…: runs a command that uses the local AWS instead of AWS.
 here() { AWS_ENDPOINT_URL="http://127.0.0.1:$port" AWS_ENDPOINT_URL_S3="http://127.0.0.1:$port" "$@"; }
 
 # answers reports whether the local AWS responds at the port.
@@ -85,7 +85,7 @@ deploy() {
 	cp "cdk.out/local/$stage/stack/$template" "$of/template.json"
 }
 
-# ecs OPERATION INPUT: calls the local AWS's ECS. The local AWS does not check signatures.
+# ecs OPERATION INPUT calls ECS in the local AWS, which does not check signatures.
 ecs() {
 	status=$(curl --silent --show-error --max-time 600 --output "$of/answer" --write-out '%{http_code}' \
 		"http://127.0.0.1:$port/" --data "$2" \

@@ -25,7 +25,7 @@ chosen() {
 	printf %s "$value"
 }
 
-# The functions and the worker run on this machine's processor.
+# Build for this machine's processor, because the functions and the worker run here.
 case $(uname -m) in
 arm64 | aarch64) architecture=arm64 ;;
 *) architecture=x86_64 ;;

@@ -64,7 +64,8 @@ start() {
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# If CUTROOM_ENGINE_DEVICE is set, start one server. Without any GPU too: the server reports that it found none.
+# Start one server if CUTROOM_ENGINE_DEVICE is set. Start one without a GPU too, because it reports that it found
+# none.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else

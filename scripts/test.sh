@@ -14,8 +14,8 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
-# The server runs FFmpeg at a low priority, so next to the compiler FFmpeg would hardly make progress. Run everything
-# at that priority.
+# The server runs FFmpeg at low priority. While code is being compiled, FFmpeg would make hardly any progress, so run
+# everything at that priority.
 if [ "$(nice 2>/dev/null || echo 18)" -lt 18 ]; then
 	exec nice -n 18 "scripts/$(basename "$0")"
 fi
@@ -40,10 +40,11 @@ plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages. HOW is "released test" or "raced". Go reuses the result of a
-# passed test until a dependency changes that Go knows of. For other dependencies, a digest is added as a -skip
-# pattern that matches no test, so that a change of them changes the command. FOLDERS are left out of the digest,
-# because the tests do not depend on them; "." leaves out everything.
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages. HOW is "released test" or "raced". Go reuses a passed test's
+# result until one of the dependencies that it knows of changes. unseen.sh computes a digest of the others, and the
+# digest becomes a -skip pattern that matches no test. So if one of those changes, the command changes, and Go runs
+# the test again. FOLDERS are left out of the digest, because the tests do not depend on them; "." leaves out
+# everything.
 trusting() {
 	how=$1
 	# shellcheck disable=SC2086 # a list of folders

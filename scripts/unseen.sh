@@ -1,5 +1,5 @@
 #!/bin/sh
-# unseen.sh [FOLDER…]: prints a digest of the dependencies of tests that Go does not know of, so that Go's test cache
+# unseen.sh [FOLDER…]: prints a digest of those dependencies of tests that Go does not track, so that Go's test cache
 # can be trusted: see test.sh. Go itself notices changes of the code that a test is compiled from, and of the files
 # and variables that the test reads. It does not notice changes of the inputs and the code of programs that a test
 # starts.

@@ -39,8 +39,8 @@ class Loop {
     video.requestVideoFrameCallback(note);
   }
 
-  // measure returns the latencies of the frames that are displayed in the next given seconds, and the number of
-  // frames drawn.
+  // measure returns the latencies of the frames that are displayed during the given number of seconds, and the number
+  // of frames drawn.
   async measure(seconds) {
     const from = this.seen.length, drawn = this.watch.number;
     await sleep(1000 * seconds);

@@ -256,7 +256,7 @@ class translated:
 def _answers() -> bool:
     """Reports whether the device still works.
 
-    An error of cuBLAS, cuDNN or Triton may leave the device usable. After an error that does not, every call fails.
+    After an error of cuBLAS, cuDNN or Triton, the device may still work. If it does not, every call fails.
     """
     if not torch.cuda.is_initialized():
         return True

@@ -33,7 +33,7 @@ class Edit:
     """One run of a pipeline.
 
     With overlap, decoding the next window, denoising the current one and encoding the previous one run at the same
-    time. This keeps one more window of decoded and of encoded frames in memory. The output does not change by a byte.
+    time. This keeps one more window of decoded and of encoded frames in memory. The output stays exactly the same.
     """
 
     def __init__(

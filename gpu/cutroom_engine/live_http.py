@@ -112,8 +112,8 @@ class _Stream:
 
 
 class _Outgoing:
-    """The messages to send. Texts are sent in order, but of the frames only the newest, so a slow reader gets fewer
-    frames. Any thread may call notify."""
+    """The messages to send. Texts are sent in order. Of several waiting frames, only the newest is sent, so a slow
+    reader gets fewer frames. Any thread may call notify."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

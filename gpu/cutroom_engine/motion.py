@@ -41,7 +41,7 @@ _HUES = len(_LIMBS) + 1
 _ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 
 # Limbs are darker than keypoints by the first factor. Their thickness is the shorter side divided by the second
-# number. WanAnimate's authors draw them so.
+# number. This is how WanAnimate's authors draw them.
 _DARKER, _THICK = 0.6, 200
 
 # The bones of a hand, from the wrist to the fingertips.

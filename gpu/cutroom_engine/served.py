@@ -140,7 +140,8 @@ class ServedPipeline:
         on_step(1.0)
 
     def _forget(self, path: str) -> None:
-        """Asks the server once to stop and delete the video. If that fails, servers delete old videos anyway."""
+        """Asks the server, once, to stop and delete the video. A failure is ignored, because servers delete old
+        videos anyway."""
         try:
             self._call("DELETE", path)
         except RunError:

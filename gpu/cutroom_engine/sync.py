@@ -270,7 +270,7 @@ def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> N
 
 
 def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
-    """Replaces the old folder by the complete one with a rename."""
+    """Replaces the old folder with the complete one by renaming."""
     names = {file.name for file in files}
     for path in sorted(partial.rglob("*"), reverse=True):
         if path.is_dir():

@@ -15,7 +15,7 @@ def edge() -> Frame:
     return frame
 
 
-def test_a_drawing_is_black_lines_on_white() -> None:
+def test_drawing_has_black_lines_on_white() -> None:
     drawn = controls.lines(edge())
     assert drawn.shape == (96, 128, 3)
     assert (drawn[:, :48] == 255).all()
@@ -23,7 +23,7 @@ def test_a_drawing_is_black_lines_on_white() -> None:
     assert drawn[:, 62:66].min() == 0
 
 
-def test_a_drawing_keeps_no_colors_and_no_light() -> None:
+def test_drawing_ignores_color_and_brightness() -> None:
     assert (controls.lines(np.full((64, 96, 3), (200, 30, 90), dtype=np.uint8)) == 255).all()
     darker = (edge() * 0.8).astype(np.uint8)
     assert np.abs(controls.lines(darker).astype(int) - controls.lines(edge())).mean() < 4
@@ -34,14 +34,14 @@ def test_gray_has_no_colors() -> None:
     assert (grey == 76).all()
 
 
-def test_the_nearest_is_white() -> None:
+def test_nearest_point_is_white() -> None:
     picture = controls.near_is_light(np.array([[2.0, 4.0], [6.0, 10.0]], dtype=np.float32))
     assert picture[..., 0].tolist() == [[0, 64], [128, 255]]
     assert not controls.near_is_light(np.full((2, 2), 3, dtype=np.float32)).any()
 
 
 @pytest.mark.parametrize(("height", "width"), [(64, 96), (65, 90)])
-def test_areas_grow_to_blocks(height: int, width: int) -> None:
+def test_areas_are_extended_to_blocks(height: int, width: int) -> None:
     where = np.zeros((height, width), dtype=np.bool_)
     assert not controls.in_blocks(where).any()
     where[40, 40] = True

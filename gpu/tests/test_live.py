@@ -123,7 +123,7 @@ def start() -> Iterator[Start]:
         place.end()
 
 
-def test_a_session(start: Start) -> None:
+def test_session_edits_frames(start: Start) -> None:
     model = Mirror()
     place = start(model)
     client = place.open()
@@ -220,7 +220,7 @@ def test_sessions_are_limited(start: Start) -> None:
     place.open().leave()
 
 
-def test_a_model_is_served_once_it_is_warm_and_not_if_it_cannot_be_loaded(start: Start) -> None:
+def test_only_warm_models_are_served(start: Start) -> None:
     model, release = Mirror(), threading.Event()
     model.on_prompt = lambda _: assert_true(release.wait(PATIENCE))
     place = start(model)
@@ -367,7 +367,7 @@ def test_picture_errors_are_reported(start: Start, error: Exception, answer: dic
     client.leave()
 
 
-def test_a_lost_device_ends_the_server(start: Start) -> None:
+def test_lost_device_ends_the_server(start: Start) -> None:
     model = Mirror()
     place = start(model)
     client = place.open()
@@ -402,7 +402,7 @@ def test_shutdown_ends_sessions(start: Start) -> None:
     client.leave()
 
 
-def test_messages_in_pieces() -> None:
+def test_messages_may_arrive_in_pieces() -> None:
     sent = [picture(1), wire.Image(2, 1, 2, bytes(8)), {"number": 3, "prompt": "ö"}]
     stream = wire.picture(sent[0]) + wire.image(sent[1]) + wire.text(sent[2])
     for size in (1, 7, len(stream)):

@@ -12,10 +12,8 @@ import cutroom_engine
 from cutroom_engine.__main__ import main
 
 
-def test_memory_is_taken_in_segments_that_grow(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Otherwise, windows of many lengths would leave gaps in memory. PyTorch reads the setting when it is imported,
+def test_memory_segments_are_expandable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the setting, windows of many lengths would leave gaps in memory. PyTorch reads it when it is imported,
     which happens together with this module."""
     seen: list[str | None] = []
 

@@ -69,7 +69,7 @@ def test_frames_match_ffmpeg(clip: Clip, name: str, mime: str, more: str) -> Non
             assert difference(frame, expected) < 4
 
 
-def test_the_chosen_tracks_are_read(clip: Clip) -> None:
+def test_chosen_tracks_are_read(clip: Clip) -> None:
     red = clip(video="color=c=red:s=96x64:r=10:d=0.5", sound="sine=f=300:d=0.5")
     blue = clip(video="color=c=blue:s=96x64:r=10:d=0.5", sound="sine=f=900:d=0.5")
     both = red.with_name("both.mkv")
@@ -82,7 +82,7 @@ def test_the_chosen_tracks_are_read(clip: Clip) -> None:
     assert abs(crossings * 4 - 900) < 40
 
 
-def test_later_pictures_of_another_shape_are_boxed(clip: Clip) -> None:
+def test_later_frames_of_another_shape_get_borders(clip: Clip) -> None:
     parts = [clip(name="ts", sound=None, video=f"color=c=white:s={size}:r=10:d=0.5") for size in ("96x64", "64x64")]
     both = parts[0].with_name("both.ts")
     listed = parts[0].with_name("list")
@@ -94,7 +94,7 @@ def test_later_pictures_of_another_shape_are_boxed(clip: Clip) -> None:
     assert frames[9][:, 20:76].min() > 200
 
 
-def test_alpha_of_vp9_is_white(clip: Clip) -> None:
+def test_transparent_vp9_becomes_white(clip: Clip) -> None:
     path = clip(
         name="webm",
         sound=None,
@@ -128,7 +128,7 @@ def test_short_clip_ends_with_its_last_picture(clip: Clip) -> None:
     assert all(np.array_equal(frame, frames[4]) for frame in frames[5:])
 
 
-def test_a_picture_that_begins_late_counts_from_the_start(clip: Clip) -> None:
+def test_video_that_begins_late_repeats_its_first_frame(clip: Clip) -> None:
     path = clip(video="testsrc2=s=96x64:r=10:d=0.3")
     late = path.with_name("late.mp4")
     ffmpeg("-itsoffset", "0.2", "-i", str(path), "-i", str(path), "-map", "0:v", "-map", "1:a", "-c", "copy", str(late))
@@ -138,7 +138,7 @@ def test_a_picture_that_begins_late_counts_from_the_start(clip: Clip) -> None:
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
-def test_a_clip_is_turned_upright(clip: Clip, degrees: int) -> None:
+def test_clip_is_turned_upright(clip: Clip, degrees: int) -> None:
     flat = clip(sound=None)
     turned = flat.with_name("turned.mp4")
     ffmpeg("-i", str(flat), "-c", "copy", "-metadata:s:v", f"rotate={degrees}", str(turned))
@@ -147,7 +147,7 @@ def test_a_clip_is_turned_upright(clip: Clip, degrees: int) -> None:
     assert difference(frame, reference(turned, *size, 10)[0]) < 4
 
 
-def test_a_clip_of_high_dynamic_range_is_tone_mapped(clip: Clip) -> None:
+def test_hdr_clip_is_tone_mapped(clip: Clip) -> None:
     path = clip(
         name="mkv",
         sound=None,
@@ -187,7 +187,7 @@ def test_non_videos_are_rejected(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
-def test_machine_trouble_does_not_blame_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_machine_error_is_not_blamed_on_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def fail(*_: object, **__: object) -> None:
         av.error.err_check(-number)
 
@@ -197,21 +197,21 @@ def test_machine_trouble_does_not_blame_the_video(clip: Clip, monkeypatch: pytes
         next(video_frames(source(path), 64, 36, 10, 1))
 
 
-def test_a_truncated_video_is_decoded_as_far_as_it_goes(clip: Clip) -> None:
+def test_truncated_video_is_decoded_as_far_as_possible(clip: Clip) -> None:
     path = clip(more="-movflags +faststart -g 1")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) * 2 // 3])
     assert len(list(video_frames(source(path), 96, 64, 10, 5))) == 5
 
 
-def test_sound_alone_is_no_video(clip: Clip, tmp_path: Path) -> None:
+def test_sound_alone_is_not_a_video(clip: Clip, tmp_path: Path) -> None:
     path = tmp_path / "sound.mp4"
     ffmpeg("-f", "lavfi", "-i", "sine=d=1", str(path))
     with pytest.raises(RunError, match="no picture"):
         list(video_frames(source(path), 96, 64, 10, 1))
 
 
-def test_sound_stays_in_step(clip: Clip) -> None:
+def test_sound_stays_in_sync(clip: Clip) -> None:
     # The sound is silent until 0.25 s.
     path = clip(video="color=s=96x64:r=10:d=1", sound="aevalsrc=gte(t\\,0.25)*sin(2000*t):d=1:s=44100")
     sound = Sound(source(path))
@@ -223,7 +223,7 @@ def test_sound_stays_in_step(clip: Clip) -> None:
     assert not samples[:, int(1.1 * RATE) :].any(), "after the end there is silence"
 
 
-def test_a_result_plays_in_a_browser(clip: Clip, tmp_path: Path) -> None:
+def test_result_plays_in_browsers(clip: Clip, tmp_path: Path) -> None:
     path = tmp_path / "out.mp4"
     frames = list(video_frames(source(clip()), 64, 48, 10, 5))
     with VideoWriter(str(path), 96, 72, 10, Sound(source(clip()))) as writer:
@@ -246,7 +246,7 @@ def test_a_result_plays_in_a_browser(clip: Clip, tmp_path: Path) -> None:
     assert difference(shown, frames[0]) < 8
 
 
-def test_the_same_frames_give_the_same_file(tmp_path: Path) -> None:
+def test_same_frames_give_the_same_file(tmp_path: Path) -> None:
     frames = [np.random.default_rng(i).integers(0, 255, (64, 96, 3), dtype=np.uint8) for i in range(5)]
     for name in ("a.mp4", "b.mp4"):
         with VideoWriter(str(tmp_path / name), 96, 64, 10, None) as writer:
@@ -275,7 +275,7 @@ def test_images_of_every_type(tmp_path: Path, name: str, mime: str) -> None:
     assert difference(np.asarray(read)[0, 0], np.array([200, 30, 30])) < 8
 
 
-def test_an_image_is_upright_and_opaque(tmp_path: Path) -> None:
+def test_image_is_upright_and_opaque(tmp_path: Path) -> None:
     turned = Image.new("RGB", (48, 32))
     exif = turned.getexif()
     exif[0x0112] = 6
@@ -296,7 +296,7 @@ def test_non_images_are_rejected(tmp_path: Path) -> None:
             assert raised.value.code == "invalid_input"
 
 
-def test_an_image_has_its_size(tmp_path: Path) -> None:
+def test_image_has_the_requested_size(tmp_path: Path) -> None:
     path = tmp_path / "out.png"
     write_image(str(path), np.full((64, 96, 3), 128, dtype=np.uint8), 90, 60)
     with Image.open(path) as written:

@@ -29,7 +29,7 @@ models:
 """
 
 
-def test_the_family_is_a_setting(tmp_path: Path) -> None:
+def test_family_can_be_set(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD)
     models = read_model_map(path, "acme")
@@ -38,7 +38,7 @@ def test_the_family_is_a_setting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"])
-def test_weights_are_in_the_set_folder(tmp_path: Path, source: str) -> None:
+def test_weights_source_replaces_the_folder(tmp_path: Path, source: str) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace("/weights/lucy", "/models/lucy"))
     rows = read_model_map(path, "gen", source).pipelines
@@ -48,7 +48,7 @@ def test_weights_are_in_the_set_folder(tmp_path: Path, source: str) -> None:
     assert read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
 
 
-def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
+def test_weights_source_applies_to_pose_models(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     poses = "poses: {detector: /models/detector, estimator: s3://bucket/estimator}"
     path.write_text(
@@ -60,7 +60,7 @@ def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
     assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
 
 
-def test_all_models_are_in_the_set_folder(tmp_path: Path) -> None:
+def test_weights_source_applies_to_all_models_of_a_row(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     more = (
         "control: {kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, "
@@ -81,7 +81,7 @@ def test_all_models_are_in_the_set_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> None:
+def test_our_maps_serve_every_model_of_the_catalog(name: str) -> None:
     assert set(read_model_map(FOLDER / name, "gen").models) == {
         "gen-restyle-2",
         "gen-2.5",
@@ -95,7 +95,7 @@ def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
+def test_all_pipelines_of_a_map_fit_into_memory(name: str) -> None:
     """Otherwise a run would wait for weights because another run used different ones."""
     found = [footprint(pipeline, row) for pipeline, row in read_model_map(FOLDER / name, "gen").pipelines.items()]
     known = [one for one in found if one is not None]
@@ -104,7 +104,7 @@ def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
+def test_five_seconds_are_edited_in_time(name: str, ask: Ask) -> None:
     """Computed times are rough, so they must stay a quarter below the limits of ten minutes for a clip and one minute
     for an image."""
     models = read_model_map(FOLDER / name, "gen")
@@ -137,7 +137,7 @@ def test_footprints_match_published_weights() -> None:
     assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
 
 
-def test_gguf_weights_are_in_the_set_folder(tmp_path: Path) -> None:
+def test_weights_source_applies_to_gguf_files(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace("memory: 30GiB", "gguf: /models/few-bits/lucy-Q8_0.gguf"))
     row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
@@ -179,7 +179,7 @@ def test_shared_weights_count_once() -> None:
     assert together([first, apart]) == first.alone + sum(apart.parts.values())
 
 
-def test_text_encoders_of_two_precisions_count_twice() -> None:
+def test_text_encoders_in_two_precisions_count_twice() -> None:
     fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": "wan2.1-1.3b", "text": {"weights": "/text"}}
     found = [
         footprint(name, PipelineRow.model_validate(fields | {"parts": {"text_encoder": precision}}))
@@ -191,7 +191,7 @@ def test_text_encoders_of_two_precisions_count_twice() -> None:
 
 
 @pytest.mark.parametrize("name", ["models-80gb.yaml", "models-141gb.yaml"])
-def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
+def test_row_for_animate_is_valid(tmp_path: Path, name: str) -> None:
     """The example in the comment at the top of the map is a valid row."""
     lines = (FOLDER / name).read_text().splitlines()
     begin = lines.index("#   animate:")
@@ -288,7 +288,7 @@ def test_settings_have_defaults() -> None:
         ("CUTROOM_ENGINE_WEIGHTS_SOURCE", "bucket/prefix"),
     ],
 )
-def test_a_wrong_setting_is_named(name: str, value: str) -> None:
+def test_invalid_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingError, match=f"{name}.*{value}"):
         read_settings({name: value})
 
@@ -306,7 +306,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
     assert settings.scratch == tmp_path.resolve()
 
 
-def test_the_live_map_of_the_server() -> None:
+def test_live_map_has_every_live_model() -> None:
     models = read_model_map(FOLDER / "models-live.yaml", "gen", "s3://bucket/weights")
     assert (models.pipelines, models.models, models.live.sessions) == ({}, {}, 1)
     assert set(models.live.models) == {"gen-restyle-2", "gen-2.5", "gen-2.1"}
@@ -328,7 +328,7 @@ def test_the_live_map_of_the_server() -> None:
         ({"text": "x"}, "not permitted"),
     ],
 )
-def test_a_wrong_live_row(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+def test_invalid_live_rows_are_rejected(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     row = {"class": "StableDiffusionImg2ImgPipeline", "weights": "/models/a", "steps": 2} | change
     file = tmp_path / "models.yaml"
     file.write_text(yaml.safe_dump({"live": {"pipelines": {"a": row}}}))

@@ -69,7 +69,7 @@ def test_hands_are_drawn_if_known() -> None:
     assert not body[:, 140:].any()
 
 
-def test_the_neck_is_between_the_shoulders() -> None:
+def test_neck_is_between_the_shoulders() -> None:
     points = standing().points.copy()
     points[5, 2] = 0.1  # one shoulder is not visible
     picture = skeleton(Person(points, standing().box), WIDTH, HEIGHT)
@@ -83,7 +83,7 @@ def test_invisible_keypoints_are_not_drawn(person: Person | None) -> None:
     assert not np.asarray(face(frame, person, 32)).any()
 
 
-def test_the_face_is_cut_out() -> None:
+def test_face_is_cut_out() -> None:
     frame = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
     frame[10:28, 88:112] = (250, 200, 150)
     cut = np.asarray(face(frame, standing(), 32))
@@ -92,7 +92,7 @@ def test_the_face_is_cut_out() -> None:
     assert (cut.sum(axis=2) > 0).mean() > 0.3
 
 
-def test_the_region_holds_the_person_and_no_more_than_needed() -> None:
+def test_region_is_not_much_larger_than_the_person() -> None:
     where = region(standing(), WIDTH, HEIGHT)
     assert where[8:119, 75:125].all()
     assert not where[:, :60].any()
@@ -100,7 +100,7 @@ def test_the_region_holds_the_person_and_no_more_than_needed() -> None:
     assert not region(None, WIDTH, HEIGHT).any()
 
 
-def test_at_the_edges_of_the_picture() -> None:
+def test_person_may_be_at_the_edge_of_the_picture() -> None:
     person = Person(standing().points + np.array([80, 30, 0], dtype=np.float32), (155, 40, 230, 180))
     assert region(person, WIDTH, HEIGHT)[-1, -1]
     assert not region(Person(standing().points, (-90, -90, -50, -50)), WIDTH, HEIGHT).any()
@@ -134,14 +134,14 @@ def test_pipeline_receives_kept_and_repainted_areas() -> None:
         ),
     ],
 )
-def test_models_of_poses_are_named_where_they_are_needed(tmp_path: Path, pipeline: str, says: str) -> None:
+def test_pose_models_are_required_only_where_they_are_used(tmp_path: Path, pipeline: str, says: str) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(f"pipelines:\n  a: {pipeline}\nmodels: {{}}\n")
     with pytest.raises(ModelMapError, match=says):
         read_model_map(path, "gen")
 
 
-def test_all_weights_are_known(tmp_path: Path) -> None:
+def test_all_weights_include_pose_models(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     row = "{class: WanAnimatePipeline, weights: s3://m/a, steps: 2, poses: {detector: s3://m/d, estimator: /e}}"
     path.write_text(f"pipelines:\n  a: {row}\nmodels: {{}}\n")

@@ -23,7 +23,7 @@ def threads() -> set[str]:
     return {thread.name for thread in threading.enumerate()} & {"read ahead", "write behind"}
 
 
-def test_items_come_in_order_and_the_error_after_them() -> None:
+def test_error_comes_after_all_items() -> None:
     def items() -> Iterator[int]:
         yield from range(20)
         raise OSError("the disk")
@@ -52,7 +52,7 @@ def test_reads_a_limited_number_ahead() -> None:
     assert not threads()
 
 
-def test_leaving_early_closes_what_is_read() -> None:
+def test_leaving_early_closes_the_iterator() -> None:
     closed = threading.Event()
 
     def items() -> Iterator[int]:
@@ -67,7 +67,7 @@ def test_leaving_early_closes_what_is_read() -> None:
     assert not threads()
 
 
-def test_all_is_written_in_order() -> None:
+def test_items_are_written_in_order() -> None:
     written: list[int] = []
     with WriteBehind(written.append, 3) as write:
         for i in range(50):
@@ -91,7 +91,7 @@ def test_write_error_is_raised_by_a_later_put(count: int) -> None:
     assert not threads()
 
 
-def test_an_error_drops_what_is_not_written() -> None:
+def test_error_drops_unwritten_items() -> None:
     begun, go_on = threading.Event(), threading.Event()
     written: list[int] = []
 
@@ -127,13 +127,13 @@ def silent(request: RunRequest) -> RunRequest:
 
 
 @pytest.mark.parametrize("duration", [0.1, 0.9, 2.5])
-def test_overlap_changes_no_byte(clip: Clip, ask: Ask, duration: float) -> None:
+def test_overlap_does_not_change_the_result(clip: Clip, ask: Ask, duration: float) -> None:
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
     outputs = {run(ask(data, duration=duration), Inverter(), overlap=overlap) for overlap in (True, False) * 2}
     assert len(outputs) == 1
 
 
-def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
+def test_windows_are_decoded_denoised_and_encoded_concurrently(
     clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded, encoded = threading.Semaphore(0), threading.Semaphore(0)
@@ -155,7 +155,7 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
     class Waiting(Inverter):
         def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
             # The clip has 25 frames, in windows of 9 that share 3. While a window is edited, the frames of the next
-            # one are decoded, and those of the previous one are encoded.
+            # one are decoded, and the frames of the previous one are encoded.
             if not self.shots:
                 met.extend(decoded.acquire(timeout=120) for _ in range(15))
             elif len(self.shots) == 1:
@@ -168,7 +168,7 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
 
 
 @pytest.mark.parametrize("stop", [RunCancelled(), MemoryError()])
-def test_an_edit_that_ends_early_ends_its_threads(clip: Clip, ask: Ask, stop: Exception) -> None:
+def test_cancelled_edit_ends_its_threads(clip: Clip, ask: Ask, stop: Exception) -> None:
     class Ending(Inverter):
         def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
             if self.shots:

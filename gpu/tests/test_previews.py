@@ -34,7 +34,7 @@ def threads() -> bool:
     ("size", "wanted"),
     [((1280, 720), (320, 180)), ((90, 160), (90, 160)), ((8192, 2), (320, 1)), ((720, 1280), (180, 320))],
 )
-def test_a_preview_is_a_small_jpeg_of_the_results_shape(size: tuple[int, int], wanted: tuple[int, int]) -> None:
+def test_preview_is_a_small_jpeg_with_the_results_aspect_ratio(size: tuple[int, int], wanted: tuple[int, int]) -> None:
     sent: queue.Queue[bytes] = queue.Queue()
     with Previews(ONCE, *size, sent.put) as previews:
         previews.offer(lambda: red)
@@ -50,7 +50,7 @@ def test_a_preview_is_a_small_jpeg_of_the_results_shape(size: tuple[int, int], w
     assert not threads()
 
 
-def test_preview_is_offered_after_the_last_is_done() -> None:
+def test_preview_begins_only_after_the_last_is_done() -> None:
     sent: queue.Queue[bytes] = queue.Queue()
     begun: list[int] = []
     go_on = threading.Event()
@@ -102,7 +102,7 @@ def test_failed_preview_is_the_last(where: str) -> None:
     assert tries.empty(), "it went on"
 
 
-def test_a_run_that_ends_early_ends_the_thread() -> None:
+def test_cancelled_run_ends_the_preview_thread() -> None:
     def end() -> None:
         with Previews(ALWAYS, 64, 48, lambda _: None) as previews:
             previews.offer(lambda: red)

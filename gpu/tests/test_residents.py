@@ -121,7 +121,7 @@ def test_map_figures_are_corrected_by_measurements(
     assert said["measured"] >= (weights + working - 0.01) * GIB
 
 
-def test_smaller_weights_leave_space() -> None:
+def test_weights_smaller_than_computed_leave_space() -> None:
     shape = {"shape": "wan2.1-1.3b", "precision": "bf16"}
     kept, run = measured(100, 5, 0.1, **shape)
     before = kept.memory()["text"]

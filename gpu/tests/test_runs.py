@@ -128,7 +128,7 @@ def test_lora_must_be_allowed_by_the_row(world: MakeRunner, clip: Clip, ask: Ask
         assert (raised.value.code, raised.value.retryable) == ("invalid_input", False)
 
 
-def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+def test_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     data = clip(video="color=c=red:s=96x64:r=10:d=0.5")
     request = ask(data)
     lines = world().run(request)
@@ -149,7 +149,7 @@ def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     assert difference(frame[32, 48], np.array([1, 255, 255])) < 8  # the inverse of red is cyan
 
 
-def test_a_long_clip_is_edited_in_windows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+def test_long_clip_is_edited_in_windows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
     request = ask(data, duration=2.5)
     place = world()
@@ -167,7 +167,7 @@ def test_a_long_clip_is_edited_in_windows(world: MakeRunner, clip: Clip, ask: As
 
 
 @pytest.mark.parametrize(("anchored", "references"), [(True, [1, 2, 2, 2]), (False, [1, 1, 1, 1])])
-def test_the_first_frame_anchors_the_later_windows(
+def test_first_frame_can_be_a_reference_for_later_windows(
     world: MakeRunner, clip: Clip, ask: Ask, picture: Path, anchored: bool, references: list[int]
 ) -> None:
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
@@ -176,7 +176,7 @@ def test_the_first_frame_anchors_the_later_windows(
     assert [len(shot.references) for shot in place.loaded[0].shots] == references
 
 
-def test_a_pipeline_works_at_its_own_rate_and_size(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+def test_pipeline_works_at_its_own_rate_and_size(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     request = ask(clip(), width=90, height=50, fps=20)
     place = world(fps=5, multiple=16, pixels=64 * 48)
     assert "result" in place.run(request)[-1]
@@ -187,7 +187,7 @@ def test_a_pipeline_works_at_its_own_rate_and_size(world: MakeRunner, clip: Clip
     assert (found["width"], found["height"], found["nb_frames"], found["r_frame_rate"]) == (90, 50, "10", "20/1")
 
 
-def test_a_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:
+def test_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:
     request = ask(model="gen-pro-t2v", kind="text-to-video", duration=2)
     place = world()
     assert "result" in place.run(request)[-1]
@@ -200,11 +200,11 @@ def test_a_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("duration", "fps", "frames"), [(0, 10, 1), (0.04, 10, 1), (0.5, 5, 3), (1.5, 1, 2), (0.14, 10, 1), (5, 25, 125)]
 )
-def test_a_result_is_as_long_as_its_input(ask: Ask, duration: float, fps: int, frames: int) -> None:
+def test_result_is_as_long_as_its_input(ask: Ask, duration: float, fps: int, frames: int) -> None:
     assert ask(model="gen-pro-t2v", kind="text-to-video", duration=duration, fps=fps).frame_count == frames
 
 
-def test_an_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path: Path) -> None:
+def test_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
     request = ask(
@@ -225,7 +225,7 @@ def test_an_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path
     assert len(place.loaded[0].shots[0].references) == 1
 
 
-def test_undecodable_input_is_blamed(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+def test_undecodable_input_is_an_input_error(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
     noise = tmp_path / "noise.mp4"
     noise.write_bytes(bytes(range(256)) * 100)
     place = world()
@@ -335,7 +335,7 @@ def test_run_is_retried_after_out_of_memory(world: MakeRunner, ask: Ask, clip: C
         (RuntimeError("/secret/path: shape mismatch"), "The engine failed.", True),
     ],
 )
-def test_a_failure_ends_the_run_and_not_the_server(
+def test_failure_ends_only_the_run(
     world: MakeRunner, ask: Ask, clip: Clip, failure: Exception, message: str, retryable: bool
 ) -> None:
     failures = [failure, failure] if isinstance(failure, MemoryError) else [failure]
@@ -373,7 +373,7 @@ class Endless(Inverter):
 
 
 @pytest.mark.parametrize("stage", ["load", "decode", "denoise", "encode"])
-def test_a_run_is_cancelled_in_every_stage(
+def test_run_can_be_cancelled_in_every_stage(
     world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     begun: queue.Queue[Run] = queue.Queue()
@@ -415,7 +415,7 @@ def test_a_run_is_cancelled_in_every_stage(
     assert "result" in place.run(ask(clip()))[-1], "it serves the next run"
 
 
-def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped))
     run, lines = place.begin(ask(clip()))
@@ -511,7 +511,7 @@ def test_stopping_server_returns_runs_immediately(world: MakeRunner, ask: Ask, c
     assert others.empty(), "a run ended twice"
 
 
-def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
+def test_run_that_waits_for_weights_does_not_delay_others(
     world: MakeRunner, ask: Ask, clip: Clip, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_LOOK", 0.001)
@@ -581,7 +581,7 @@ def test_unavailable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Cli
         ("", None),
     ],
 )
-def test_the_log_names_the_trace(
+def test_log_contains_the_trace_id(
     world: MakeRunner, ask: Ask, clip: Clip, caplog: pytest.LogCaptureFixture, traceparent: str, trace: str | None
 ) -> None:
     caplog.set_level("INFO")

@@ -104,11 +104,11 @@ def test_weights_and_their_changes_are_copied_from_s3(bucket: Any, tmp_path: Pat
     assert copied() == changed
 
 
-def test_changed_object_is_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_of_an_object_are_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
 
     class Changing:
-        """Changes an object after it was listed."""
+        """A bucket in which an object changes after it was listed."""
 
         def get_paginator(self, name: str) -> Any:
             return bucket.get_paginator(name)

@@ -151,7 +151,7 @@ def is_a_clip(file: tuple[str, str, bytes], color: tuple[int, int, int], tmp_pat
     return len(frames) == 9 and all(abs(np.mean(one, axis=(0, 1)) - color).max() < 8 for one in frames)
 
 
-def test_an_edit_by_vllm_omni(mock: Mock, tmp_path: Path) -> None:
+def test_vllm_omni_edits_a_clip(mock: Mock, tmp_path: Path) -> None:
     steps: list[float] = []
     row = {
         "guidance": 5.0,
@@ -189,7 +189,7 @@ def test_an_edit_by_vllm_omni(mock: Mock, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field_of", ["input_reference", "image_reference"])
-def test_a_clip_with_a_reference(mock: Mock, tmp_path: Path, field_of: str) -> None:
+def test_clip_is_edited_with_reference(mock: Mock, tmp_path: Path, field_of: str) -> None:
     server = {"clip": "control_reference", "reference": field_of}
     model = served(mock, server=server, call={"control_type": "depth"})
     picture = Image.new("RGB", (40, 30), BLUE)
@@ -206,7 +206,7 @@ def test_a_clip_with_a_reference(mock: Mock, tmp_path: Path, field_of: str) -> N
     assert all(field_of not in call.form() for call in mock.calls[-1:] if call.method == "POST")
 
 
-def test_an_edit_by_sglang(mock: Mock, tmp_path: Path) -> None:
+def test_sglang_edits_a_clip(mock: Mock, tmp_path: Path) -> None:
     served(mock, server={"api": "sglang"}, guidance=1.0).run(shot(), nothing, nothing)
     form = mock.calls[0].form()
     assert is_a_clip(form.pop("input_reference")[0], RED, tmp_path)
@@ -219,7 +219,7 @@ def test_an_edit_by_sglang(mock: Mock, tmp_path: Path) -> None:
     }
 
 
-def test_text_to_video(mock: Mock) -> None:
+def test_server_makes_video_from_text(mock: Mock) -> None:
     assert len(served(mock, "ServedText", {"api": "sglang"}).run(shot(frames=[]), nothing, nothing)) == 9
     assert mock.calls[0].headers["Content-Type"] == "application/json"
     assert json.loads(mock.calls[0].body)["num_inference_steps"] == 4
@@ -228,7 +228,7 @@ def test_text_to_video(mock: Mock) -> None:
     assert [call for call in mock.calls if call.path == "/v1/videos"][1].form()["num_frames"] == ["9"]
 
 
-def test_an_image_with_a_reference(mock: Mock) -> None:
+def test_image_is_edited_with_reference(mock: Mock) -> None:
     picture = Image.new("RGB", (40, 30), BLUE)
     (made,) = served(mock, "ServedImage").run(shot(1, references=[picture], fps=0), nothing, nothing)
     assert np.array_equal(made, frame(BLUE))
@@ -279,7 +279,7 @@ def test_server_faults_are_engine_errors(mock: Mock, call: str, answer: tuple[in
 @pytest.mark.parametrize(
     "answer", [b"{}", b'{"data":[]}', b'{"data":[{"b64_json":"!"}]}', b'{"data":[{"b64_json":"AAAA"}]}']
 )
-def test_an_answer_without_an_image(mock: Mock, answer: bytes) -> None:
+def test_response_without_an_image_is_an_error(mock: Mock, answer: bytes) -> None:
     mock.answers["POST /v1/images/edits"] = 200, answer
     with pytest.raises(RunError, match="invalid response"):
         served(mock, "ServedImage").run(shot(1), nothing, nothing)
@@ -303,14 +303,14 @@ def after(calls: int) -> Callable[[], None]:
     return check
 
 
-def test_a_cancelled_video_is_deleted(mock: Mock) -> None:
+def test_cancelled_video_is_deleted(mock: Mock) -> None:
     mock.answers[VIDEO] = 200, b'{"status":"in_progress"}'
     with pytest.raises(RunCancelled):
         served(mock).run(shot(), nothing, after(5))
     assert mock.calls[-1].method == "DELETE"
 
 
-def test_a_cancelled_image_does_not_wait_for_the_server(mock: Mock) -> None:
+def test_cancelled_image_does_not_wait_for_the_server(mock: Mock) -> None:
     mock.hold = threading.Event()
     with pytest.raises(RunCancelled):
         served(mock, "ServedImage").run(shot(1), nothing, after(5))

@@ -74,7 +74,7 @@ def lines_of(client: httpx2.Client, body: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for line in answer.iter_lines()]
 
 
-def test_a_run(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_run_sends_progress_and_result(serve: Serve, clip: Clip, ask: Ask) -> None:
     request = ask(clip())
     lines = lines_of(serve(), request.model_dump())
     assert lines[0] == {"progress": 0.0, "stage": "wait"}
@@ -82,7 +82,7 @@ def test_a_run(serve: Serve, clip: Clip, ask: Ask) -> None:
     assert all("progress" in line for line in lines[:-1])
 
 
-def test_health(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_health_lists_resident_pipelines(serve: Serve, clip: Clip, ask: Ask) -> None:
     client = serve()
     assert client.get("/healthz").json() == {"status": "ok", "resident": []}
     lines_of(client, ask(clip()).model_dump())
@@ -103,7 +103,7 @@ def test_health(serve: Serve, clip: Clip, ask: Ask) -> None:
         ({"model": "gen-9"}, "does not serve gen-9"),
     ],
 )
-def test_a_wrong_request_is_an_error_of_the_protocol(
+def test_invalid_request_is_a_protocol_error(
     serve: Serve, clip: Clip, ask: Ask, change: dict[str, Any], says: str
 ) -> None:
     answer = serve().post("/v1/runs", json=ask(clip()).model_dump() | change)
@@ -209,7 +209,7 @@ def test_stopping_server_responds_to_its_runs(serve: Serve, servers: list[Server
     assert ("engine is stopping" in error["message"], error["retryable"]) == (True, True)
 
 
-def test_a_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: Ask) -> None:
     client = serve(lambda: Failing([DeviceLost("CUDA error: an illegal memory access was encountered")]))
     error = lines_of(client, ask(clip()).model_dump())[-1]["error"]
     assert (error["code"], error["retryable"]) == ("engine_error", True)
@@ -273,12 +273,12 @@ def test_estimates_are_returned(serve: Serve) -> None:
     assert client.post("/v1/estimates", json={"edits": [edit | {"lengths": [-1]}]}).status_code == 422
 
 
-def test_nothing_is_known_of_models_without_a_size(serve: Serve) -> None:
+def test_models_without_a_size_have_no_estimate(serve: Serve) -> None:
     edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1]}
     assert serve().post("/v1/estimates", json={"edits": [edit]}).json() == {"estimates": [None]}
 
 
-def test_metrics(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_metrics_count_runs(serve: Serve, clip: Clip, ask: Ask) -> None:
     client = serve()
     lines_of(client, ask(clip()).model_dump())
     answer = client.get("/metrics")

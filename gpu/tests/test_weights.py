@@ -23,7 +23,7 @@ MODEL = {"lucy/model_index.json": b"{}", "lucy/vae/": b"", "lucy/vae/a.safetenso
 
 
 def ignore_key(_: str) -> None:
-    """Does nothing before a response."""
+    """The default for Bucket.before."""
 
 
 class Bucket:
@@ -104,7 +104,7 @@ def test_weights_are_copied_once(tmp_path: Path) -> None:
     assert folders(tmp_path) == [folder.name]
 
 
-def test_parallel_parts_give_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_can_be_fetched_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_PARALLEL", 8)
     bucket = Bucket({f"lucy/{i}": bytes(range(i)) * 9 for i in range(30)})
     assert content(copied(bucket, tmp_path)) == {str(i): bytes(range(i)) * 9 for i in range(30)}
@@ -212,7 +212,7 @@ def test_disk_that_fills_during_copy_is_reported(tmp_path: Path, monkeypatch: py
     assert not failed.value.retryable
 
 
-def test_weights_stay_if_s3_is_unreachable(tmp_path: Path) -> None:
+def test_copied_weights_are_used_if_s3_is_unreachable(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     folder = copied(bucket, tmp_path)
     bucket.reachable = False
@@ -308,7 +308,7 @@ def test_weights_are_copied_in_the_background(tmp_path: Path) -> None:
     weights.close()
 
 
-def test_wanted_weights_come_first(tmp_path: Path) -> None:
+def test_requested_weights_are_copied_first(tmp_path: Path) -> None:
     bucket = Bucket({f"{name}/{part}": b"0123" for name in "abc" for part in "12"})
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)

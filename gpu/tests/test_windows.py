@@ -56,7 +56,7 @@ def test_invalid_windows_are_rejected(bad: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("total", [1, 2, 8, 9, 10, 15, 16, 50])
-def test_a_clip_keeps_its_frames_and_their_order(total: int) -> None:
+def test_clip_keeps_its_frames_and_their_order(total: int) -> None:
     lengths = []
 
     def edit(_: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
@@ -80,7 +80,7 @@ def test_windows_fade_into_each_other() -> None:
     assert shown == [[], [0, 0, 0]]
 
 
-def test_long_clip_is_never_held_completely() -> None:
+def test_long_clip_is_never_completely_in_memory() -> None:
     taken = 0
 
     def frames() -> object:
@@ -110,7 +110,7 @@ def test_model_with_too_few_frames_is_an_error() -> None:
         (10, 10, 8, [0, 1, 2, 3, 4, 5, 5, 5]),
     ],
 )
-def test_rates(rate: int, fps: int, count: int, want: list[int]) -> None:
+def test_frame_rate_is_converted(rate: int, fps: int, count: int, want: list[int]) -> None:
     assert [int(frame[0, 0, 0]) for frame in retime(iter(numbered(6)), rate, fps, count)] == want
 
 
@@ -126,7 +126,9 @@ def test_rates(rate: int, fps: int, count: int, want: list[int]) -> None:
         ((1280, 2), 16, None, (1280, 16)),
     ],
 )
-def test_working_sizes(size: tuple[int, int], multiple: int, pixels: int | None, want: tuple[int, int]) -> None:
+def test_working_size_is_supported_by_the_model(
+    size: tuple[int, int], multiple: int, pixels: int | None, want: tuple[int, int]
+) -> None:
     assert working_size(*size, multiple, pixels) == want
     if pixels:
         assert want[0] * want[1] <= pixels
@@ -144,7 +146,7 @@ def test_working_sizes(size: tuple[int, int], multiple: int, pixels: int | None,
         ((2, 20), (64, 427)),
     ],
 )
-def test_pictures_are_shown_in_shapes_that_every_pipeline_takes(size: tuple[int, int], want: tuple[int, int]) -> None:
+def test_pictures_are_padded_and_enlarged_for_pipelines(size: tuple[int, int], want: tuple[int, int]) -> None:
     picture = shown(Image.new("RGB", size, "red"))
     assert picture.size == want
     red, *others = picture.getpixel((want[0] // 2, want[1] // 2))
@@ -165,7 +167,7 @@ def test_pictures_are_shown_in_shapes_that_every_pipeline_takes(size: tuple[int,
         ((65535, 16), (4096, 64), (32768, 8)),
     ],
 )
-def test_sizes_of_live_pictures(size: tuple[int, int], works: tuple[int, int], result: tuple[int, int]) -> None:
+def test_live_pictures_are_resized(size: tuple[int, int], works: tuple[int, int], result: tuple[int, int]) -> None:
     assert live_sizes(*size, 8, 512 * 512) == (works, result)
     width, height = live_sizes(*size, 64, 512 * 512)[0]
     assert width % 64 == height % 64 == 0

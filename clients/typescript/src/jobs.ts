@@ -110,8 +110,7 @@ export class Jobs {
     return (await check(answer)).json() as Promise<Share>;
   }
 
-  /** Returns a small JPEG of a completed job's result or input. The size "poster" returns a larger one of a video.
-     */
+  /** Returns a small JPEG of a completed job's result or input. For a video, "poster" returns a larger one. */
   async thumbnail(
     id: string, options: Cancellable & { of?: "result" | "input"; size?: PictureSize } = {},
   ): Promise<Blob> {

@@ -30,8 +30,7 @@ export class Service {
     readonly url: string,
     key: readonly [name: string, value: string] | undefined,
     fetch: typeof globalThis.fetch,
-    /** Whether requests that create something carry an Idempotency-Key, so that a retry does not create it twice.
-       */
+    /** Whether requests that create something carry an Idempotency-Key. A retry then creates nothing twice. */
     readonly idempotent: boolean,
   ) {
     this.#key = key;

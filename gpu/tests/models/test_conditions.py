@@ -87,7 +87,7 @@ def test_previous_window_is_kept(weights: Path) -> None:
     assert not any(np.asarray(picture).any() for picture in arguments["video"][:3])
 
 
-def test_the_result_follows_the_control(weights: Path) -> None:
+def test_result_depends_on_the_control(weights: Path) -> None:
     drawn = pipeline(weights, VACE, **keys(weights, "line")).run(shot(VACE), nothing, nothing)
     masked = pipeline(weights, VACE, **keys(weights, "box")).run(shot(VACE), nothing, nothing)
     assert not same(drawn, masked)
@@ -100,6 +100,6 @@ def test_labels_must_belong_to_the_model(weights: Path) -> None:
         Parser(weights / "parser", ["hat"], "cpu")
 
 
-def test_a_row_without_a_condition_is_rejected() -> None:
+def test_vace_row_without_condition_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a control or a mask"):
         PipelineRow.model_validate({"class": VACE, "weights": "/vace", "steps": 4})

@@ -105,21 +105,21 @@ def test_every_class_follows_the_seed(weights: Path, name: str) -> None:
     "name",
     ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"],
 )
-def test_the_result_follows_the_input(weights: Path, name: str) -> None:
+def test_result_depends_on_the_input(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     other = shot(name, frames=[255 - frame for frame in shot(name).frames])
     assert not same(model.run(shot(name), nothing, nothing), model.run(other, nothing, nothing))
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if STYLES[name].references])
-def test_references_of_any_shape(weights: Path, name: str) -> None:
+def test_references_may_have_any_shape(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     for size in ((1, 1), (1000, 3)):
         references = [shown(Image.new("RGB", size, "red"))]
         assert len(model.run(shot(name, references=references), nothing, nothing)) == shot(name).length
 
 
-def test_klein_takes_a_small_picture(weights: Path) -> None:
+def test_klein_edits_a_small_picture(weights: Path) -> None:
     small = [frame[:48, :64] for frame in noise(1)]
     assert (
         len(pipeline(weights, "Flux2KleinPipeline").run(shot("Flux2KleinPipeline", frames=small), nothing, nothing))
@@ -127,13 +127,13 @@ def test_klein_takes_a_small_picture(weights: Path) -> None:
     )
 
 
-def test_the_result_follows_the_prompt(weights: Path) -> None:
+def test_result_depends_on_the_prompt(weights: Path) -> None:
     model = pipeline(weights, "WanPipeline")
     summer = shot("WanPipeline", prompt="a summer morning")
     assert not same(model.run(shot("WanPipeline"), nothing, nothing), model.run(summer, nothing, nothing))
 
 
-def test_vace_follows_references_and_the_window_before(weights: Path) -> None:
+def test_vace_follows_references_and_the_previous_window(weights: Path) -> None:
     model = pipeline(weights, "WanVACEPipeline")
     plain = model.run(shot("WanVACEPipeline", references=[]), nothing, nothing)
     assert not same(plain, model.run(shot("WanVACEPipeline"), nothing, nothing))
@@ -142,11 +142,11 @@ def test_vace_follows_references_and_the_window_before(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline"])
-def test_short_windows(weights: Path, name: str) -> None:
+def test_short_windows_are_supported(weights: Path, name: str) -> None:
     assert len(pipeline(weights, name).run(shot(name, length=5), nothing, nothing)) == 5
 
 
-def test_a_run_ends_between_steps(weights: Path) -> None:
+def test_run_can_be_cancelled_between_steps(weights: Path) -> None:
     steps = []
 
     def stop(share: float) -> None:
@@ -179,7 +179,7 @@ def test_run_can_be_cancelled_at_any_point(weights: Path, name: str) -> None:
     assert same(made, model.run(shot(name), nothing, nothing)), "an interrupted run left something behind"
 
 
-def test_the_row_of_the_map_is_followed(weights: Path) -> None:
+def test_row_determines_the_pipeline(weights: Path) -> None:
     model = pipeline(
         weights,
         "WanPipeline",
@@ -225,7 +225,7 @@ def test_device_errors_are_distinguished(weights: Path, monkeypatch: pytest.Monk
         assert raised.type is wanted
 
 
-def test_a_run_that_ends_early_leaves_no_part_on_the_device(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_run_leaves_no_part_on_the_device(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanPipeline", offload="model")
     freed: list[None] = []
     monkeypatch.setattr(model._pipe, "maybe_free_model_hooks", lambda: freed.append(None))
@@ -261,7 +261,7 @@ def test_missing_weights_are_reported(tmp_path: Path) -> None:
         pipeline(tmp_path, "WanPipeline")
 
 
-def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
+def test_people_are_searched_in_every_frame(weights: Path) -> None:
     poses = Poses(weights / "detector", weights / "estimator", "cpu")
     assert len(poses.people(noise(9), nothing)) == 9
     picture = Image.fromarray(noise(1)[0])
@@ -270,7 +270,7 @@ def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
     assert np.isfinite(person.points).all()
 
 
-def test_an_estimator_of_whole_bodies_knows_hands(weights: Path, tmp_path: Path) -> None:
+def test_whole_body_estimator_finds_hands(weights: Path, tmp_path: Path) -> None:
     whole = make_poses(tmp_path, keypoints=133)
     picture, box = Image.fromarray(noise(1)[0]), (10.0, 5.0, 60.0, 60.0)
     person = Poses(Path(whole["detector"]), Path(whole["estimator"]), "cpu")._person(picture, box)

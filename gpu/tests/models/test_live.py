@@ -45,7 +45,7 @@ def passes() -> None:
 
 
 @pytest.mark.parametrize("class_name", LIVE_MAKERS)
-def test_every_class(folder: Path, class_name: str) -> None:
+def test_every_class_edits_frames(folder: Path, class_name: str) -> None:
     model = load(folder, class_name)
     winter, _ = model.encode("a quiet winter evening")
     empty, _ = model.encode("")
@@ -64,7 +64,7 @@ def test_every_class(folder: Path, class_name: str) -> None:
 @pytest.mark.parametrize(
     ("width", "height", "narrow"), [(72, 40, True), (40, 72, False), (1, 1, False), (75, 33, True), (1920, 1, False)]
 )
-def test_pictures_of_every_shape(folder: Path, width: int, height: int, narrow: bool) -> None:
+def test_frames_may_have_any_shape(folder: Path, width: int, height: int, narrow: bool) -> None:
     model = load(folder)
     made = model.edit(noise(width, height, narrow), model.encode("winter")[0], None, 7, passes)
     assert (made.width, made.height) == live_sizes(width, height, 8, 64 * 64)[1]
@@ -91,7 +91,7 @@ def test_colors_are_unchanged(folder: Path) -> None:
         assert model._planes(rgb, SIZE, narrow) == pytest.approx(planes, abs=1)
 
 
-def test_a_reference_image_acts_while_it_is_shown(folder: Path) -> None:
+def test_reference_image_affects_edits_until_it_is_removed(folder: Path) -> None:
     weights = Path(live_row("StableDiffusionImg2ImgPipeline", folder)["weights"])
     model = load(folder, image=make_image_adapter(weights, folder))
     prompt, _ = model.encode("winter")
@@ -105,7 +105,7 @@ def test_a_reference_image_acts_while_it_is_shown(folder: Path) -> None:
     assert not load(folder).takes_images
 
 
-def test_an_edit_ends_within_its_step(folder: Path) -> None:
+def test_edit_can_be_cancelled_within_a_step(folder: Path) -> None:
     model = load(folder, steps=40, strength=1.0)
     prompt, _ = model.encode("winter")
     calls = 0
@@ -133,7 +133,7 @@ def test_prompts_are_cached_and_long_ones_are_reported(folder: Path, monkeypatch
     assert "77 tokens" in model.encode("a quiet winter evening. " * 20)[1]
 
 
-def test_warming_up_is_like_a_session(folder: Path) -> None:
+def test_warming_up_calls_the_models(folder: Path) -> None:
     calls = 0
 
     def counts() -> None:

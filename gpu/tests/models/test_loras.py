@@ -82,7 +82,7 @@ def distilled(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
 def test_lora_changes_all_its_layers(weights: Path, tmp_path: Path, name: str) -> None:
-    """The rows in our maps use the LoRAs for text to video also with VACE."""
+    """The rows in our maps use the LoRAs for text to video with VACE too."""
     plain = pipeline(weights, name)._pipe.transformer.state_dict()
     changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
     assert plain.keys() == changed.keys()
@@ -128,14 +128,14 @@ def test_unusable_loras_are_reported(weights: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "option"), [("UniPCMultistepScheduler", "flow_shift"), (None, "flow_shift")])
-def test_the_shift_has_one_name(weights: Path, kind: str | None, option: str) -> None:
+def test_shift_applies_to_every_scheduler(weights: Path, kind: str | None, option: str) -> None:
     more = {"scheduler": {"class": kind}} if kind else {}
     assert pipeline(weights, "WanPipeline", shift=8.0, **more)._pipe.scheduler.config[option] == 8
     euler = pipeline(weights, "WanPipeline", shift=8.0, scheduler={"class": "FlowMatchEulerDiscreteScheduler"})
     assert euler._pipe.scheduler.config["shift"] == 8
 
 
-def test_a_model_of_few_steps_has_its_noise_levels(weights: Path) -> None:
+def test_row_sets_the_noise_levels(weights: Path) -> None:
     fields = {"scheduler": {"class": "FlowMatchLCMScheduler"}, "guidance": 1.0, "steps": 3}
     model = pipeline(weights, "WanPipeline", sigmas=[1.0, 0.757, 0.522], **fields)
     steps: list[float] = []
@@ -159,7 +159,7 @@ def test_guidance_uses_the_negative_prompt(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
-def test_a_chosen_lora_leaves_no_trace_on_the_next_run(weights: Path, tmp_path: Path, name: str) -> None:
+def test_chosen_lora_does_not_affect_the_next_run(weights: Path, tmp_path: Path, name: str) -> None:
     choices = {
         "clay": {"file": lora(tmp_path)},
         "ink": {"file": lora(tmp_path, "other.safetensors", seed=2), "weight": 0.5},
@@ -182,7 +182,7 @@ def test_a_chosen_lora_leaves_no_trace_on_the_next_run(weights: Path, tmp_path: 
     assert all(torch.equal(before[key].float(), after[key].float()) for key in before)
 
 
-def test_a_run_that_ends_early_leaves_no_lora(weights: Path, tmp_path: Path) -> None:
+def test_cancelled_run_leaves_no_lora(weights: Path, tmp_path: Path) -> None:
     model = pipeline(weights, "WanPipeline", lora_choices={"clay": {"file": lora(tmp_path)}})
     plain = model.run(shot("WanPipeline"), nothing, nothing)
 

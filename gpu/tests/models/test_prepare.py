@@ -62,7 +62,7 @@ def test_converted_weights_give_the_same_result(
         assert same(made, loader.load(after.pipelines[name]).run(shot(row.class_name), nothing, nothing)), name
 
 
-def test_one_of_them(published: Path, tmp_path: Path) -> None:
+def test_only_the_named_pipeline_is_converted(published: Path, tmp_path: Path) -> None:
     assert main(["--map", str(published / "models.yaml"), "--only", "box", str(tmp_path)]) == 0
     rows = read_model_map(tmp_path / "models.yaml", "gen").pipelines
     assert Path(rows["box"].weights).parent == tmp_path
@@ -83,7 +83,9 @@ def test_impossible_edits_are_reported(
     assert says in capsys.readouterr().err
 
 
-def test_nothing_is_overwritten(published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_folder_is_not_overwritten(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mine").touch()
     assert main(["--map", str(published / "models.yaml"), str(tmp_path)]) == 1
     assert "not empty" in capsys.readouterr().err

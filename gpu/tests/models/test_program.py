@@ -76,7 +76,7 @@ def lines_of(client: httpx2.Client, body: dict[str, Any]) -> list[dict[str, Any]
         ("gen-pro-t2v", "text-to-video", False),
     ],
 )
-def test_every_task(
+def test_every_kind_of_edit(
     client: httpx2.Client, clip: Clip, ask: Ask, picture: Path, model: str, kind: str, referenced: bool
 ) -> None:
     data = None if kind == "text-to-video" else clip(video="testsrc2=s=96x64:r=10:d=1.2", sound="sine=d=1.2")
@@ -113,7 +113,7 @@ def test_concurrent_callers_are_served(client: httpx2.Client, clip: Clip, ask: A
     assert len({Path(request.output).read_bytes() for request in requests}) == 1
 
 
-def test_a_wrong_input_leaves_the_server_up(client: httpx2.Client, clip: Clip, ask: Ask, tmp_path: Path) -> None:
+def test_server_survives_invalid_input(client: httpx2.Client, clip: Clip, ask: Ask, tmp_path: Path) -> None:
     noise = tmp_path / "noise.mp4"
     noise.write_bytes(os.urandom(10_000))
     assert lines_of(client, ask(noise).model_dump())[-1]["error"]["code"] == "invalid_input"

@@ -103,7 +103,7 @@ def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, n
     assert not lent()
 
 
-def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
+def test_rows_with_the_same_weights_share_them(weights: Path) -> None:
     text = {"weights": str(weights / "WanPipeline"), "leaves": True}
     loader = Loader(Path, "cpu")
     drawn = loader.load(row(weights, "WanVACEPipeline", control={"kind": "line"}, text=text, shift=3.0))
@@ -149,7 +149,7 @@ def test_different_weights_are_not_shared(weights: Path, tmp_path: Path) -> None
         assert loader.load(row(weights, "WanPipeline", **changes))._pipe.transformer is not plain._pipe.transformer
 
 
-def test_half_the_memory_gives_about_the_same(weights: Path) -> None:
+def test_fp8_storage_gives_about_the_same_result(weights: Path) -> None:
     full = pipeline(weights, "WanPipeline", guidance=1.0)
     half = pipeline(weights, "WanPipeline", guidance=1.0, storage="fp8")
     kinds = {tensor.dtype for tensor in half._pipe.transformer.parameters()}

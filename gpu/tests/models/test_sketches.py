@@ -34,7 +34,7 @@ def previewed(model: DiffusersPipeline, of: Shot) -> tuple[list[Frame], list[byt
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_class_has_previews_that_change_nothing(weights: Path, name: str) -> None:  # noqa: F811
+def test_previews_do_not_change_the_result(weights: Path, name: str) -> None:  # noqa: F811
     model = pipeline(weights, name)
     made, sent = previewed(model, shot(name))
     assert same(made, model.run(shot(name), nothing, nothing)), "previews change the result"
@@ -48,7 +48,7 @@ def test_every_class_has_previews_that_change_nothing(weights: Path, name: str) 
 
 @pytest.mark.parametrize("scheduler", ["FlowMatchLCMScheduler", "FlowMatchEulerDiscreteScheduler"])
 @pytest.mark.parametrize("offload", ["none", "model"])
-def test_previews_of_other_schedulers_and_with_offload(
+def test_other_schedulers_and_offload_have_previews(
     weights: Path,  # noqa: F811
     scheduler: str,
     offload: str,

@@ -52,7 +52,7 @@ def run(model: DiffusersPipeline, name: str, **changes: Any) -> list[Frame]:
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
 @pytest.mark.parametrize("attention", ["math", "flash"])
-def test_kernels_of_attention_agree(weights: Path, name: str, attention: str) -> None:
+def test_attention_kernels_give_the_same_result(weights: Path, name: str, attention: str) -> None:
     plain, model = pipeline(weights, name), pipeline(weights, name, attention=attention)
     used = {getattr(part, "_attention_backend", None) for part in model._pipe.transformer.attn_processors.values()}
     assert used == {AttentionBackendName(f"_native_{attention}")}
@@ -60,7 +60,7 @@ def test_kernels_of_attention_agree(weights: Path, name: str, attention: str) ->
 
 
 @pytest.mark.parametrize(("attention", "reason"), [("cudnn", "kernel"), ("sage", "missing package")])
-def test_a_kernel_that_does_not_work_here_is_not_used(
+def test_kernel_that_fails_on_this_device_is_not_used(
     weights: Path, caplog: pytest.LogCaptureFixture, attention: str, reason: str
 ) -> None:
     with caplog.at_level(logging.WARNING, "cutroom_engine"):
@@ -71,7 +71,7 @@ def test_a_kernel_that_does_not_work_here_is_not_used(
     assert same(run(model, "WanPipeline"), run(pipeline(weights, "WanPipeline"), "WanPipeline"))
 
 
-def test_a_kernel_that_is_wrong_is_not_used(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_with_wrong_results_is_not_used(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(query: Any, key: Any, value: Any, **_: Any) -> Any:
         return 2 * value
 
@@ -123,7 +123,7 @@ def test_steps_that_change_little_are_skipped(
     assert same(made, run(model, name)), "a cancelled run left something in the cache"
 
 
-def test_every_class_that_has_a_cache_is_tried() -> None:
+def test_every_class_with_a_cache_is_tested() -> None:
     assert {name for name, _, _ in CACHED} == {name for name, style in STYLES.items() if style.caches is not None}
 
 
@@ -161,7 +161,7 @@ def test_all_options_work_together(weights: Path) -> None:
     assert same(made, run(model, name))
 
 
-def test_weights_in_fp8(weights: Path) -> None:
+def test_fp8_weights_give_about_the_same_result(weights: Path) -> None:
     full = pipeline(weights, "WanPipeline", guidance=1.0)
     half = pipeline(weights, "WanPipeline", guidance=1.0, quantize="fp8-weights")
     layer = half._pipe.transformer.blocks[0].attn1.to_q.weight
@@ -174,7 +174,7 @@ def _is_fp8(part: torch.Tensor, block: bool) -> bool:
     return type(part.data).__name__ == "Float8Tensor" and not block
 
 
-def test_products_in_fp8_need_a_card_that_makes_them(weights: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_fp8_products_are_used_only_if_supported(weights: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "cutroom_engine"):
         model = pipeline(weights, "WanPipeline", quantize="fp8")
     assert "does not multiply in FP8" in caplog.text

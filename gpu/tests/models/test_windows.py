@@ -73,7 +73,7 @@ def test_window_starts_with_previous_frames(weights: Path, name: str, count: int
 
 class PlainVae(torch.nn.Module):
     """A VAE that keeps only the mean color of each block of 8 x 8 pixels, in every fourth frame. Its output resembles
-    its input; a VAE with random weights has no such output."""
+    its input, which would not be so with random weights."""
 
     def __init__(self, vae: Any) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begi
 
 
 @pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
-def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) -> None:
+def test_seam_is_smaller_than_the_motion_around_it(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
     assert seam(model, name, 9, True, nothing) < 0.1

@@ -48,7 +48,7 @@ export async function video(visit) {
   const { planned: { width, height, fps } } = (await api("GET", `/v1/jobs/${await jobOf(page)}`)).body;
   check(planned.startsWith(`Result: ${width}x${height}, ${fps} frames per second`), `the size shown before the run is ${planned}`);
 
-  // The comparison can be moved by keyboard and by pointer.
+  // The comparison's divider can be moved with the keyboard and with the pointer.
   const at = () => page.locator(".compare").evaluate(box => parseFloat(box.style.getPropertyValue("--split")));
   await split.focus();
   await page.keyboard.press("Home");
@@ -85,7 +85,7 @@ export async function video(visit) {
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
   equal(body.seed, 7, "the command's job has the seed");
-  // So do the generated programs.
+  // The generated programs make the same edit too.
   const programs = mkdtempSync(join(tmpdir(), "programs-"));
   copyFileSync(media("clip.mp4"), join(programs, "clip.mp4"));
   await page.getByRole("group").getByText("JavaScript", { exact: true }).click();

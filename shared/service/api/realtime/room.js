@@ -28,7 +28,7 @@ function fields(bytes) {
   };
   while (at < bytes.length) {
     const tag = integer(), value = integer(), all = found[tag >> 3] ??= [];
-    // In these messages, a field is either an integer or has a length.
+    // In these messages, a field is either an integer, or bytes that follow their length.
     all.push(tag & 2 ? bytes.subarray(at, at += value) : value);
   }
   return found;

@@ -79,7 +79,7 @@ class Session {
     Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
     if (!video) this.why = "the server has no WebRTC";
     else if (!hasRoom()) this.why = "this browser has no WebRTC";
-    // queue: if the account has reached its session limit, wait for a session.
+    // With queue, the session waits for its turn if the account has reached its session limit.
     const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token, queue: true })}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     this.socket = new WebSocket(url);

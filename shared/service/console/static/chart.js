@@ -25,7 +25,7 @@ export function drawChart(place, { title, bars, series, words, axis }) {
   });
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: true });
   const slider = make("div", { class: "plot", role: "slider", tabindex: 0, "aria-label": title, "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-orientation": "horizontal" }, svg, tip);
-  const held = place.contains(document.activeElement); // then it must keep the focus
+  const held = place.contains(document.activeElement); // whether the focus is in the chart and must stay there
   place.replaceChildren(slider, make("ul", { class: "legend" }, series.map(one => make("li", { "data-color": one.color }, one.name))));
   listen(slider, { bars, series, words, tip, here, side, step, width });
   if (held) slider.focus();

@@ -109,7 +109,7 @@ function player(lead, ...given) {
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);
   });
-  // The video may already be loaded, and then the event does not come again.
+  // The video may already be loaded, in which case the event does not fire again.
   if (!still()) {
     if (lead.readyState > 2) start();
     else lead.addEventListener("canplay", start, { once: true });

@@ -10,8 +10,8 @@ const still = "image/png";
 const clock = seconds => `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
 const renamed = (file, what, ending) => `${file.name.replace(/\.[^.]*$/, "")}-${what}.${ending}`;
 
-// area returns the largest part of a picture with the aspect ratio shape, or undefined without a shape. at (0 to 1)
-// is the part's position along the side that is cut. Sides are even, because videos require that.
+// area returns the largest part of a picture that has the aspect ratio shape, or undefined if shape is undefined. at
+// (0 to 1) is the part's position along the side that is cut. Sides are even, because videos require that.
 function area(width, height, shape, at) {
   if (!shape) return undefined;
   const even = length => Math.max(2, Math.floor(length / 2) * 2);
@@ -45,8 +45,8 @@ async function cutVideo(file, { start, end, part, progress, signal }) {
   return { blob: new Blob([target.buffer], { type: "video/mp4" }), silent: conversion.discardedTracks.length > 0 };
 }
 
-// cut shows the dialog for a source {value, url, name} of a kind, and calls done with the new File. took is called
-// with a File when the user takes a frame.
+// cut opens the dialog that cuts a source {value, url, name} of a kind, and calls done with the new File. took is
+// called with a File when the user takes a frame.
 export function cut(kind, source, done, took) {
   const video = kind === "video", file = source.value;
   const shown = video ? make("video", { src: source.url, playsinline: true, preload: "auto", "aria-label": "The video to cut" }) : make("img", { src: source.url, alt: "The image to crop" });

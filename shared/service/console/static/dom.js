@@ -1,4 +1,4 @@
-// Creates elements, and has functions that all pages share.
+// Functions that create elements, and others that all pages share.
 
 // make creates an element. The property "on" holds event listeners by event name. A property that is true becomes an
 // attribute without a value. Properties that are false, null or undefined are omitted.

@@ -380,7 +380,7 @@ class Edit {
       this.strip.add(run);
     }
     const mode = this.modes.find(mode => mode.id === runs[0].mode.id);
-    if (this.shownRun()) pass("edit", this.place(mode, null)); // the new run's own address follows
+    if (this.shownRun()) pass("edit", this.place(mode, null)); // enter replaces this address with the new run's
     this.enter(mode, runs[0]);
     runs.forEach(run => run.start());
     // On a phone, the stage is one screen above the button, so scroll to it.

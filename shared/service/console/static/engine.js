@@ -21,10 +21,10 @@ export async function factsOf(model) {
   return { engine: reported?.engine, ignores: found?.ignores || {}, same_as: found?.same_as || [], unsupported: found?.unsupported };
 }
 
-let silent; // whether the service does not have this call
+let silent; // whether the service lacks this call
 
 // understand resolves to {engine, understood, ignored, notice, planned}, or to undefined if the service does not have
-// the call. shape is the input's, and may be undefined.
+// the call. shape is the input's shape, and may be undefined.
 export async function understand(model, prompt, reference, shape, resolution, signal) {
   if (silent) return undefined;
   try {

@@ -76,7 +76,8 @@ class Gallery {
     else await this.read();
   }
 
-  // pace returns how often to read the list again because of other programs' jobs, in seconds. 0 means never.
+  // pace returns how often to read the list again, in seconds, in order to notice other programs' jobs. 0 means
+  // never.
   pace() {
     if (this.section.hidden || this.list.hidden || !this.asked) return 0;
     const narrowed = Object.values(this.asked).some(Boolean);

@@ -6,8 +6,8 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns {model, prompt, reference, shape, resolution}. heard is called with whether the engine follows
-  // nothing, and with the size, rate and length of the result if they are known.
+  // asked returns {model, prompt, reference, shape, resolution}. heard is called with two values: whether the engine
+  // follows nothing, and the result's size, frame rate and length if they are known.
   constructor(asked, heard) {
     this.asked = asked;
     this.heard = heard;

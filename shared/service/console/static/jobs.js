@@ -3,7 +3,8 @@
 import { chunks, events, key, media, Refusal, settings } from "./service.js";
 import { send, store } from "./upload.js";
 
-// the pauses between polls, if event streams are not available, and after a failed one
+// If event streams are not available, pollEvery is the pause between polls. retryAfter is the pause after a failed
+// request. Both are in milliseconds.
 const pollEvery = 700, retryAfter = 1500;
 
 // quiet is how long a stream or a result may be silent, in milliseconds. The service sends a sign of life every 15

@@ -26,7 +26,7 @@ function mix(state, view, blocks) {
 
 const piece = 4 << 20;
 
-// digest resolves to the MD5 of a Blob in hex. progress(share) is called with 0 to 1.
+// digest resolves to the MD5 of a Blob in hex. progress is called with the finished fraction (0 to 1).
 export async function digest(blob, signal, progress = () => {}) {
   let state = [0x67452301, 0xefcdab89 | 0, 0x98badcfe | 0, 0x10325476];
   let at = 0;

@@ -6,8 +6,9 @@ const tick = 2000; // how often to check whether a listener's pace has elapsed, 
 
 export const publish = what => channel?.postMessage(what);
 
-// subscribe calls a function when another tab has changed something. It also does so when this tab becomes visible
-// again, and while it is visible every pace() seconds unless that is 0, because other programs make changes too.
+// subscribe calls the listener when another tab has changed something. Other programs make changes too, so it also
+// calls the listener when this tab becomes visible again, and every pace() seconds while the tab is visible, unless
+// that is 0.
 export function subscribe(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }

@@ -102,7 +102,7 @@ export function showFailure(stage, run, ...buttons) {
       buttons)));
 }
 
-// Compare with the original if this browser has it and the result is not the same.
+// Compare with the original if this browser has it and the result differs from it.
 export async function showResult(stage, run) {
   const before = run.unchanged ? undefined : await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage, () => inputOf(run));

@@ -216,7 +216,7 @@ export class Run {
   }
 }
 
-// fieldsOf returns the fields that a job's record contains. These are not all.
+// fieldsOf returns the fields of an edit that its job's record contains, which are not all.
 export function fieldsOf(job) {
   const fields = [];
   for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);

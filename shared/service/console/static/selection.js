@@ -28,7 +28,7 @@ export class Selection {
     });
   }
 
-  // card has a name. The callback changed receives the cards of all selected items.
+  // card.name labels the checkbox. The callback changed receives the cards of all selected items.
   box(id, card) {
     const input = make("input", { type: "checkbox", "aria-label": `Select ${card.name}`, on: {
       change: () => this.choose(id, card, input.checked),

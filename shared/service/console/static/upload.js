@@ -18,8 +18,8 @@ addEventListener("beforeunload", event => uploading() && !released && event.prev
 // quiet is how long an upload may stall, and how long its response may take, in milliseconds.
 const quiet = 120_000;
 
-// send uploads a body and resolves to the JSON of the response. progress(share) is called with 0 to 1, which fetch
-// could not do.
+// send uploads a body and resolves to the JSON of the response. progress is called with the sent fraction (0 to 1),
+// which fetch cannot report.
 export function send(method, url, headers, body, { progress, signal }) {
   sending++;
   let timer;

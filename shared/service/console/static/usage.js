@@ -104,7 +104,7 @@ class Usage {
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
     this.asked ||= query.has("measure");
-    this.state = undefined; // then the address may contain another measure
+    this.state = undefined; // the address may contain another measure, so draw everything again
     this.by = admin && query.get("by") === "key" ? "key" : query.has("by") ? "model" : this.by;
     if (query.has("from")) {
       this.span = "dates";

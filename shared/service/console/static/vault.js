@@ -2,9 +2,9 @@
 // its original: the service deletes inputs soon after a job has ended. If the browser's storage is disabled, these
 // functions do nothing.
 
-const largest = 200e6; // size of one file, in bytes
-const most = 24; // number of files
-const oldest = 7 * 86400e3; // age of a file, in milliseconds
+const largest = 200e6; // maximum size of a file, in bytes
+const most = 24; // maximum number of files
+const oldest = 7 * 86400e3; // maximum age of a file, in milliseconds
 
 let opened;
 
