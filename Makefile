@@ -60,7 +60,7 @@ test: need-test ## Run all tests. PACKAGES="./shared/domain/job …" runs only t
 	@scripts/test.sh
 
 .PHONY: test-update
-test-update: need-test-update ## Update a deploy of an earlier version in the local AWS while its jobs run: FROM=v0.1.0
+test-update: need-test-update ## Update a deployment of an earlier version in the local AWS while jobs run: FROM=v0.1.0
 	@scripts/test-update.sh $(FROM)
 
 .PHONY: test-bare
@@ -94,7 +94,7 @@ $(GORELEASER):
 	@GOBIN=$(@D) $(GO) install github.com/goreleaser/goreleaser/v2@v2.14.3
 
 .PHONY: race
-race: need-race ## Run all Go tests except the deployment under the race detector. This takes long.
+race: need-race ## Run all Go tests except the deployment's under the race detector. This takes long.
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 20m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
@@ -163,11 +163,11 @@ cdk:
 	@scripts/install-cdk.sh
 
 .PHONY: bootstrap
-bootstrap: need-bootstrap functions cdk ## Prepare an account and region for deploys, once.
+bootstrap: need-bootstrap functions cdk ## Prepare an account and region for deployments, once.
 	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: synth
-synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-c …" sets the options.
+synth: need-synth functions cdk ## Write the templates of the deployment. CONTEXT="-c …" sets the options.
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy

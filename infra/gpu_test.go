@@ -387,7 +387,7 @@ func TestGPUsScaleFromZero(t *testing.T) {
 	deployment := service["DeploymentConfiguration"]
 	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 ||
 		service["AvailabilityZoneRebalancing"] != "DISABLED" {
-		t.Errorf("a deploy has %v, and zones are balanced: %v", deployment, service["AvailabilityZoneRebalancing"])
+		t.Errorf("a deployment has %v, and zones are balanced: %v", deployment, service["AvailabilityZoneRebalancing"])
 	}
 	role := fmt.Sprint(made.of(t, "AWS::IAM::Policy"))
 	if !strings.Contains(role, "ecs:UpdateTaskProtection") {

@@ -174,6 +174,6 @@ took "go test of the repository" repository
 took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
 took "go test -race, the rest" finished race.log "$race"
-took "go test of the deploy and of programs, the rest" finished programs.log "$programs"
+took "go test of the deployment and of programs, the rest" finished programs.log "$programs"
 took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
 took "go test of the server, the rest" finished server.log "$server"

@@ -37,7 +37,7 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	}
 	answer, err := client.Get(bounded(t), "/v1/files", "Origin", "https://app.example.com")
 	if err != nil || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
-		t.Errorf("after the deploy: %v %v", err, answer.Header)
+		t.Errorf("after the deployment: %v %v", err, answer.Header)
 	}
 	testOwnFiles(t, d)
 }

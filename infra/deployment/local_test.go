@@ -69,7 +69,7 @@ func testLocalChanged(t *testing.T, local *awstest.Local) {
 	client := &servertest.Client{URL: local.Media, Key: local.Key}
 	answer, err := client.Get(bounded(t), "/v1/files", "Origin", "https://app.example.com")
 	if err != nil || answer.Status != http.StatusOK || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
-		t.Errorf("after the deploy: %v %d %v", err, answer.Status, answer.Header)
+		t.Errorf("after the deployment: %v %d %v", err, answer.Status, answer.Header)
 	}
 	testOwnFiles(t, deployedOf(t, local))
 }

@@ -80,7 +80,7 @@ func TestFailedProtectionIsReported(t *testing.T) {
 				`","Code":"AccessDeniedException","Message":"User is not authorized"}}`,
 			"AccessDeniedException: User is not authorized",
 		},
-		"a deploy already stops it": {
+		"a deployment already stops it": {
 			http.StatusOK, `{"failure":{"Arn":"` + task + `","Detail":"","Reason":"DEPLOYMENT_BLOCKED"}}`, "DEPLOYMENT_BLOCKED",
 		},
 		"the agent fails":           {http.StatusInternalServerError, `oops`, "the agent returned 500"},
