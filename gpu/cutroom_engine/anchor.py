@@ -37,7 +37,7 @@ class Anchor:
 @contextmanager
 def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
     """Makes WanAnimatePipeline treat the given frames as an earlier segment. The pipeline conditions on the first
-    count frames."""
+    `count` frames."""
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:

@@ -19,7 +19,7 @@ _OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
 
 
 def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames at one rate to count frames at a higher rate. The last input frame is repeated as needed."""
+    """Converts frames at one rate to `count` frames at a higher rate. The last input frame is repeated as needed."""
     source = iter(frames)
     first = next(source)
     last = first

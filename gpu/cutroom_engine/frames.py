@@ -74,13 +74,13 @@ def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tup
 
 
 def working_count(count: int, fps: int, rate: int | None) -> int:
-    """Returns how many frames a model must make at the frame rate `rate` for count frames of the result. None means
+    """Returns how many frames a model must make at the frame rate `rate` for `count` frames of the result. None means
     the result's rate."""
     return count if rate is None else max(1, math.ceil(count / fps * rate))
 
 
 def retime(frames: Iterator[Frame], rate: float, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames at one rate to count frames at another. Each is the frame that is visible at its time. If the
+    """Converts frames at one rate to `count` frames at another. Each is the frame that is visible at its time. If the
     input ends early, its last frame is repeated."""
     source = iter(frames)
     current = next(source)

@@ -71,7 +71,7 @@ def opened(source: Input) -> Iterator[InputContainer]:
 
 
 def video_frames(source: Input, width: int, height: int, fps: float, count: int) -> Iterator[Frame]:
-    """Yields count frames of the video with the given frame rate and size: upright, opaque and in sRGB.
+    """Yields `count` frames of the video with the given frame rate and size: upright, opaque and in sRGB.
 
     The first frame is shown from time 0, and the last one until the end. Only as much as needed is decoded.
     """

@@ -32,7 +32,7 @@ const app = document.getElementById("app");
 const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
-// check accepts a key even if the key is restricted to other calls than the console's.
+// check accepts a key even if the key does not allow all calls that the console makes.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service, because keys start with ck_.");
