@@ -42,7 +42,7 @@ func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			alloctest.Check(t, len(text), func() {
-				_, _, _ = readOffer(text)
+				_, _ = readOffer(text)
 			})
 		})
 	}

@@ -35,32 +35,39 @@ func anOffer(t testing.TB) string {
 		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
 }
 
-// The description that the library gets is short, has only usual attributes.
+// The description that the library gets is short, has only usual attributes, and at most one stream per section.
 func FuzzOffers(f *testing.F) {
 	f.Add(anOffer(f))
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
 	f.Add("v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nt=0 0\nm=video 0 AVP 96\na=rid\r0\na=rid:0\n")
 	f.Add(anOffer(f) + strings.Repeat("a=rid:f send\r\na=ssrc:1 a\r\n", 400))
+	f.Add(anOffer(f) + "a=mid:1\r\na=ssrc-group:FID 5 6\r\na=ssrc:5 a\r\na=ssrc:6 a\r\na=ssrc:7 a\r\na=ssrc:05 a\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		read, _, err := readOffer(text)
+		read, err := readOffer(text)
 		_, _ = closeEmpty(text)
 		if err != nil {
 			return
 		}
 		var offer sdp.SessionDescription
-		if offer.UnmarshalString(read) != nil {
+		if offer.UnmarshalString(read.text) != nil {
 			return // the library rejects it as well
 		}
 		if len(offer.MediaDescriptions) > maxSections {
 			t.Errorf("%d sections", len(offer.MediaDescriptions))
 		}
 		for _, media := range offer.MediaDescriptions {
-			lines := map[string]int{}
+			lines, streams := map[string]int{}, map[string]bool{}
 			for _, attribute := range media.Attributes {
 				lines[attribute.Key]++
+				if first, _ := cut(attribute.Value); attribute.Key == "ssrc" {
+					streams[first] = true
+				}
 				if lines[attribute.Key] > usual[attribute.Key] {
 					t.Errorf("the section has %d lines of %s", lines[attribute.Key], attribute.Key)
 				}
+			}
+			if len(streams) > 1+lines["ssrc-group"] || len(streams) > 0 && lines["rid"] > 0 {
+				t.Errorf("the section has the streams %v", streams)
 			}
 		}
 	})

@@ -445,6 +445,34 @@ func TestDataChannelBytesAreLimited(t *testing.T) {
 	}
 }
 
+// If two sections declared one stream, the library would read it twice and panic.
+func TestStreamsBelongToOneSection(t *testing.T) {
+	section := "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:%s\r\na=rtpmap:96 VP8/90000\r\na=sendrecv\r\na=ssrc:%d x\r\n"
+	read := func(text string, values ...any) (description, error) {
+		return readOffer("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n" + fmt.Sprintf(text, values...))
+	}
+	for _, values := range [][]any{{"a", 5, "b", 5}, {"a", 5, "a", 6}, {"", 5, "b", 6}} {
+		if _, err := read(section+section, values...); !errors.Is(err, errOffer) {
+			t.Errorf("%v: %v", values, err)
+		}
+	}
+	bounds := newIntake(func() {})
+	bounds.buffer(packetio.RTPBufferPacket, 7)
+	for _, c := range []struct {
+		mid    string
+		source int
+		want   bool
+	}{{"a", 5, true}, {"a", 6, true}, {"a", 5, true}, {"b", 5, false}, {"b", 7, false}} {
+		d, err := read(section, c.mid, c.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bounds.claim(d.sources); got != c.want {
+			t.Errorf("section %s may declare %d: %t", c.mid, c.source, got)
+		}
+	}
+}
+
 // The library keeps a transceiver for each section that a client has ever named, and all descriptions of a client
 // that is not connected.
 func TestDescriptionsAreLimited(t *testing.T) {
@@ -460,11 +488,11 @@ func TestDescriptionsAreLimited(t *testing.T) {
 		offer := "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=fingerprint:sha-256 " + strings.Repeat("AB:", 31) + "AB\r\n" +
 			fmt.Sprintf("a=group:BUNDLE m%[1]d\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%[1]d%[2]s\r\na=x:y\r\n", n, strings.Repeat(" ", n)) +
 			"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=setup:actpass\r\na=rtcp-mux\r\na=rtpmap:96 VP8/90000\r\na=sendrecv\r\n"
-		text, _, err := readOffer(offer)
-		if err != nil || strings.Contains(text, " \r\n") || strings.Contains(text, "a=x") {
-			t.Fatal(text, err)
+		read, err := readOffer(offer)
+		if err != nil || strings.Contains(read.text, " \r\n") || strings.Contains(read.text, "a=x") {
+			t.Fatal(read.text, err)
 		}
-		_, err = p.own.answer(text, func() error { return nil })
+		_, err = p.own.answer(read, func() error { return nil })
 		if refused = errors.Is(err, errOffer); err != nil && !refused {
 			t.Fatal(err)
 		}

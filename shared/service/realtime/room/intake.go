@@ -67,8 +67,11 @@ type intake struct {
 	// opened counts all streams, and reported the open streams of reports.
 	opened, reported int
 	// unread counts the unread bytes of all streams.
-	unread   atomic.Int64
-	sources  map[uint32]bool // sources of reports
+	unread  atomic.Int64
+	sources map[uint32]bool // sources of reports
+	// owners maps the SSRC of each stream of the connection to the mid of its section, or to "" if the client
+	// has not declared the stream.
+	owners   map[uint32]string
 	shared   newest
 	channels atomic.Int64
 	early    atomic.Int64
@@ -93,12 +96,12 @@ func newIntake(overflow func()) *intake {
 		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, reportBurst),
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
-		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{},
+		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
 	}
 }
 
 // buffer returns a stream's packet buffer to the library.
-func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCloser {
+func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWriteCloser {
 	s := &stream{of: i, reports: kind == packetio.RTCPBufferPacket, packets: packetio.NewBuffer()}
 	s.started = s.reports
 	s.packets.SetLimitSize(maxUnread)
@@ -110,6 +113,8 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 	i.opened++
 	if s.reports {
 		i.reported++
+	} else if _, known := i.owners[source]; !known {
+		i.owners[source] = ""
 	}
 	excess := len(i.streams) > maxStreams || i.reported > maxReported || i.opened > maxOpened
 	i.mu.Unlock()
@@ -119,6 +124,20 @@ func (i *intake) buffer(kind packetio.BufferPacketType, _ uint32) io.ReadWriteCl
 		go i.overflow()
 	}
 	return s
+}
+
+// claim reports whether a section may declare each of the sources: the SSRC is new, or has belonged to the same
+// section before. Otherwise, two of the library's goroutines would read one stream, and panic.
+func (i *intake) claim(sources map[uint32]string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for source, mid := range sources {
+		if owner, known := i.owners[source]; known && owner != mid {
+			return false
+		}
+		i.owners[source] = mid
+	}
+	return len(i.owners) <= maxOpened
 }
 
 // drops reports whether a packet (RFC 7983, section 7) must be dropped: excess connectivity checks;

@@ -2,7 +2,9 @@ package room
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pion/sdp/v3"
@@ -26,7 +28,7 @@ var errOffer = errors.New("room: the session description has too many sections, 
 var usual = map[string]int{
 	"group": 1, "extmap-allow-mixed": 1, "msid-semantic": 1, "ice-ufrag": 1, "ice-pwd": 1, "ice-options": 1,
 	"fingerprint": 1, "setup": 1, "mid": 1, "rtcp-mux": 1, "rtcp-rsize": 1, "rtpmap": 2, "fmtp": 2, "rtcp-fb": 8,
-	"extmap": 6, "sendrecv": 1, "sendonly": 1, "recvonly": 1, "inactive": 1, "msid": 1, "ssrc": 8, "ssrc-group": 2,
+	"extmap": 6, "sendrecv": 1, "sendonly": 1, "recvonly": 1, "inactive": 1, "msid": 1, "ssrc": 8, "ssrc-group": 1,
 	"rid": 1, "simulcast": 1, "sctp-port": 1, "max-message-size": 1,
 }
 
@@ -35,51 +37,118 @@ var extensions = []string{
 	sdp.TransportCCURI, playoutURI, colorURI, sdp.SDESMidURI, sdp.SDESRTPStreamIDURI, sdp.SDESRepairRTPStreamIDURI,
 }
 
-// readOffer prepares a client's offer for the library, and reports whether the client sends sound. It keeps only
-// the usual attributes, the supported codecs and the best of a camera's sizes. It removes the client's addresses,
-// because the server never initiates a connection.
-func readOffer(text string) (out string, sound bool, err error) {
+// description is a client's offer or answer, prepared for the library.
+type description struct {
+	text string
+	// sound is true if the client sends sound.
+	sound bool
+	// sources maps the SSRC of each stream to the mid of its section.
+	sources map[uint32]string
+}
+
+// readOffer prepares a client's offer. It keeps only the usual attributes, the supported codecs, the best of a
+// camera's sizes, and one stream of a section. It removes the client's addresses, because the server never
+// initiates a connection.
+func readOffer(text string) (d description, err error) {
 	text, compact := withoutAddresses(text)
 	if !compact {
-		return "", false, errOffer
+		return d, errOffer
 	}
 	var offer sdp.SessionDescription
 	if err := offer.UnmarshalString(text); err != nil {
-		return "", false, err
+		return d, err
 	}
 	if len(offer.MediaDescriptions) > maxSections {
-		return "", false, errOffer
+		return d, errOffer
 	}
+	d.sources = map[uint32]string{}
+	mids := map[string]bool{}
 	offer.Attributes = tidy(offer.Attributes, func(sdp.Attribute) bool { return true })
 	for _, media := range offer.MediaDescriptions {
-		for i, attribute := range media.Attributes {
-			media.Attributes[i].Value = strings.Join(strings.Fields(attribute.Value), " ")
+		sources := tidySection(media)
+		mid, _ := media.Attribute("mid")
+		if mid == "" || mids[mid] {
+			return d, errOffer
 		}
-		best, codecs := bestLayer(media), codecsOf(media)
-		media.MediaName.Formats = codecs
-		media.Attributes = tidy(media.Attributes, func(a sdp.Attribute) bool {
-			first, second := cut(a.Value)
-			switch a.Key {
-			case "rid":
-				return best == "" || first == best
-			case "rtpmap", "fmtp", "rtcp-fb":
-				return first == "*" || slices.Contains(codecs, first)
-			case "extmap":
-				uri, _ := cut(second)
-				return slices.Contains(extensions, uri)
+		mids[mid] = true
+		for _, source := range sources {
+			if _, taken := d.sources[source]; taken {
+				return d, errOffer
 			}
-			return true
-		})
-		if at := slices.IndexFunc(media.Attributes, func(a sdp.Attribute) bool { return a.Key == "simulcast" }); best != "" && at >= 0 {
-			media.Attributes[at].Value = "send " + best
+			d.sources[source] = mid
 		}
-		sound = sound || sendsSound(media)
+		d.sound = d.sound || sendsSound(media)
 	}
 	whole, err := offer.Marshal()
 	if len(whole) > maxOffer {
 		err = errOffer
 	}
-	return string(whole), sound, err
+	d.text = string(whole)
+	return d, err
+}
+
+// tidySection returns the SSRCs of the section's stream and of its retransmissions, if it has them.
+func tidySection(media *sdp.MediaDescription) (sources []uint32) {
+	for i, attribute := range media.Attributes {
+		media.Attributes[i].Value = strings.Join(strings.Fields(attribute.Value), " ")
+	}
+	best, codecs := bestLayer(media), codecsOf(media)
+	media.MediaName.Formats = codecs
+	if best == "" {
+		sources = declared(media)
+	}
+	group := "FID"
+	for _, source := range sources {
+		group += fmt.Sprintf(" %d", source)
+	}
+	media.Attributes = tidy(media.Attributes, func(a sdp.Attribute) bool {
+		first, second := cut(a.Value)
+		switch a.Key {
+		case "rid":
+			return best != "" && first == best
+		case "rtpmap", "fmtp", "rtcp-fb":
+			return first == "*" || slices.Contains(codecs, first)
+		case "extmap":
+			uri, _ := cut(second)
+			return slices.Contains(extensions, uri)
+		case "ssrc":
+			return slices.ContainsFunc(sources, func(source uint32) bool { return first == fmt.Sprint(source) })
+		case "ssrc-group":
+			return len(sources) == 2 && a.Value == group
+		}
+		return true
+	})
+	for i, a := range media.Attributes {
+		if a.Key == "simulcast" && best != "" {
+			media.Attributes[i].Value = "send " + best
+		}
+	}
+	return sources
+}
+
+// declared returns the SSRCs of a section's first stream and, if the section has them, of its retransmissions.
+func declared(media *sdp.MediaDescription) (sources []uint32) {
+	for _, a := range media.Attributes {
+		first, rest := cut(a.Value)
+		fields := []string{first}
+		if a.Key == "ssrc-group" && first == "FID" {
+			fields = strings.Fields(rest)
+		} else if a.Key != "ssrc" {
+			continue
+		}
+		var numbers []uint32
+		for _, field := range fields {
+			number, err := strconv.ParseUint(field, 10, 32)
+			if err == nil && fmt.Sprint(number) == field && !slices.Contains(numbers, uint32(number)) {
+				numbers = append(numbers, uint32(number))
+			}
+		}
+		valid := len(numbers) == len(fields) && len(numbers) <= 2
+		if valid && len(numbers) > len(sources) && (sources == nil || numbers[0] == sources[0]) {
+			sources = numbers
+		}
+	}
+	return sources
 }
 
 // tidy returns the usual attributes that keep keeps.
@@ -114,8 +183,10 @@ func codecsOf(media *sdp.MediaDescription) []string {
 		return formats[:min(1, len(formats))]
 	}
 	codecs := formats[at : at+1 : at+1]
-	if again := slices.IndexFunc(formats, func(one string) bool { return names[one] == "rtx" && repeats[one] == formats[at] }); again >= 0 {
-		codecs = append(codecs, formats[again])
+	for _, one := range formats {
+		if names[one] == "rtx" && repeats[one] == formats[at] {
+			return append(codecs, one)
+		}
 	}
 	return codecs
 }

@@ -66,16 +66,19 @@ func (p *peer) isLate() bool {
 	return described != 0 && !p.isReady() && time.Since(time.Unix(0, described)) > answerTime
 }
 
-// SetRemoteDescription also remembers the client's credentials. A client may not have more than maxSections
-// sections in all: for each, the library keeps a transceiver as long as the connection.
-func (p *peer) SetRemoteDescription(description webrtc.SessionDescription) error {
-	client := iceUserOf(description.SDP)
+// describeClient applies a client's description and remembers the client's credentials. A client may not have more
+// than maxSections sections in all: for each, the library keeps a transceiver as long as the connection.
+func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
+	if !p.bounds.claim(d.sources) {
+		return errOffer
+	}
+	client := iceUserOf(d.text)
 	p.bounds.client.Store(&client)
-	data := strings.Contains(description.SDP, "m=application ") && !strings.Contains(description.SDP, "m=application 0 ")
+	data := strings.Contains(d.text, "m=application ") && !strings.Contains(d.text, "m=application 0 ")
 	if data && p.associates.CompareAndSwap(false, true) {
 		p.described.Store(time.Now().UnixNano())
 	}
-	if err := p.PeerConnection.SetRemoteDescription(description); err != nil {
+	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: kind, SDP: d.text}); err != nil {
 		return err
 	}
 	if len(p.GetTransceivers()) > maxSections {
@@ -182,8 +185,8 @@ func (p *Ports) registerInterceptors(
 }
 
 // answer answers an offer that readOffer returned. The function before is called once the offer has been read.
-func (p *peer) answer(offer string, before func() error) (string, error) {
-	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
+func (p *peer) answer(offer description, before func() error) (string, error) {
+	if err := p.describeClient(webrtc.SDPTypeOffer, offer); err != nil {
 		return "", err
 	}
 	if err := before(); err != nil {

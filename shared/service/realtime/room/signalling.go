@@ -132,16 +132,16 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
-	text, sound, err := readOffer(offer.Sdp)
+	read, err := readOffer(offer.Sdp)
 	if err != nil {
 		p.fails(err)
 		return
 	}
-	if p.publishes && sound {
+	if p.publishes && read.sound {
 		p.room.hears()
 	}
 	p.mu.Lock()
-	answer, err := p.own.answer(text, func() error {
+	answer, err := p.own.answer(read, func() error {
 		if p.version == livekit.Version0 {
 			return nil
 		}
@@ -165,9 +165,9 @@ func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.other.mayDescribe() || !p.offers.Allow() {
 		return
 	}
-	text, _, err := readOffer(answer.Sdp)
+	read, err := readOffer(answer.Sdp)
 	if err == nil {
-		err = p.other.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: text})
+		err = p.other.describeClient(webrtc.SDPTypeAnswer, read)
 	}
 	if err != nil {
 		p.fails(err)
