@@ -178,7 +178,7 @@ func (p *Ports) registerInterceptors(
 	again, err3 := nack.NewResponderInterceptor(nack.WithResponderLoggerFactory(p.logs), nack.ResponderSize(1024))
 	received, err4 := report.NewReceiverInterceptor(report.WithReceiverLoggerFactory(p.logs))
 	sent, err5 := report.NewSenderInterceptor(report.WithSenderLoggerFactory(p.logs))
-	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, colors, feedback, again, received, sent} {
+	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, colors, feedback, again, received, sent, &fresh{}} {
 		registry.Add(one)
 	}
 	return errors.Join(err1, err2, err3, err4, err5)

@@ -112,6 +112,20 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
+// fresh gives each participant its own packet headers without extensions. The library passes one header to all
+// participants, and each of them numbers extensions differently.
+type fresh struct{ interceptor.NoOp }
+
+func (f *fresh) NewInterceptor(string) (interceptor.Interceptor, error) { return f, nil }
+
+func (*fresh) BindLocalStream(_ *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
+	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
+		own := *h
+		own.Extension, own.Extensions = false, nil
+		return w.Write(&own, payload, a)
+	})
+}
+
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {
