@@ -129,9 +129,20 @@ var compressors = func() chan *gzip.Writer {
 	return free
 }()
 
-// Compress returns a gzip member.
-func Compress(text []byte) []byte {
-	w := <-compressors
+// Compress returns a gzip member. It waits for a free writer, before all calls of tryCompress.
+func Compress(text []byte) []byte { return compress(<-compressors, text) }
+
+// tryCompress returns nil if no writer is free, because callers must not wait for each other's responses.
+func tryCompress(text []byte) []byte {
+	select {
+	case w := <-compressors:
+		return compress(w, text)
+	default:
+		return nil
+	}
+}
+
+func compress(w *gzip.Writer, text []byte) []byte {
 	defer func() { compressors <- w }()
 	if w == nil {
 		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid

@@ -7,9 +7,11 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/await"
 )
 
 func TestJSONIsCompressedForClientsThatAcceptIt(t *testing.T) {
@@ -79,4 +81,37 @@ func TestJSONIsCompressedForClientsThatAcceptIt(t *testing.T) {
 	if recorder.Body.String() != text {
 		t.Errorf("a function's response: %v", recorder.Header())
 	}
+}
+
+func TestResponsesDoNotWaitForCompression(t *testing.T) {
+	text, stop := `"`+strings.Repeat("hello ", 1000)+`"`, make(chan struct{})
+	var busy sync.WaitGroup
+	for range 4 {
+		busy.Go(func() {
+			for large := make([]byte, 16<<20); ; {
+				select {
+				case <-stop:
+					return
+				default:
+					httpserver.Compress(large)
+				}
+			}
+		})
+	}
+	defer busy.Wait()
+	defer close(stop)
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		io.WriteString(w, text)
+	})})
+	await.Until(t, "an uncompressed response", func() bool {
+		response, err := http.Get("http://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		return !response.Uncompressed && string(body) == text
+	})
 }

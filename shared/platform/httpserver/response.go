@@ -70,18 +70,19 @@ func (w *response) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.extend()
+	sent := p
 	if w.held && w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
-		compressed := Compress(p)
-		w.Header().Set("Content-Encoding", "gzip")
-		w.Header().Set("Content-Length", strconv.Itoa(len(compressed)))
-		w.release()
-		n, err := w.ResponseWriter.Write(compressed)
-		w.sent += int64(n)
-		return len(p), err
+		if compressed := tryCompress(p); compressed != nil {
+			sent = compressed
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Length", strconv.Itoa(len(sent)))
+		}
 	}
 	w.release()
-	n, err := w.ResponseWriter.Write(p)
-	w.sent += int64(n)
+	n, err := w.ResponseWriter.Write(sent)
+	if w.sent += int64(n); n == len(sent) {
+		n = len(p)
+	}
 	return n, err
 }
 
