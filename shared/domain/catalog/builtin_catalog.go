@@ -412,7 +412,7 @@ func builtin(family string) catalogFile {
 			{
 				ID:              "cutroom-echo",
 				Description:     "A demonstration without a language model. It composes its replies from the request. Replace it with a model server.",
-				Routes:          []Route{"chat", "completions", "embeddings", "rerank", "score"},
+				Routes:          []Route{"chat", "completions", "embeddings"},
 				ContextLength:   32768,
 				MaxOutputLength: 4096,
 				Upstreams: []upstreamEntry{

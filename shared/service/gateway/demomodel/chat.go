@@ -38,15 +38,12 @@ type request struct {
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// content unmarshals a string from a JSON string, null, an object with text, or a list of parts.
+// content unmarshals a string from a JSON string, null, or a list of parts.
 type content string
 
 func (c *content) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, (*string)(c)) == nil {
 		return nil
-	}
-	if text[0] == '{' {
-		text = []byte("[" + string(text) + "]")
 	}
 	var parts []struct {
 		Text string `json:"text"`

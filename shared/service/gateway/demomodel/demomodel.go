@@ -47,8 +47,6 @@ func New(c Config) *Server {
 	s.mux.HandleFunc("POST /v1/chat/completions", handle(s.chat))
 	s.mux.HandleFunc("POST /v1/completions", handle(s.completions))
 	s.mux.HandleFunc("POST /v1/embeddings", handle(s.embeddings))
-	s.mux.HandleFunc("POST /v1/rerank", handle(s.rerank))
-	s.mux.HandleFunc("POST /v1/score", handle(s.score))
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	return s
 }

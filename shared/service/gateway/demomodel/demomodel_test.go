@@ -331,7 +331,6 @@ func TestRequestsUseLittleMemory(t *testing.T) {
 	const most = 1 << 20
 	for path, fields := range map[string][]string{
 		"chat/completions": {"messages", "tools"}, "completions": {"prompt"}, "embeddings": {"input"},
-		"rerank": {"documents"}, "score": {"text_1"},
 	} {
 		for _, field := range fields {
 			for name, element := range map[string]string{
@@ -398,8 +397,6 @@ func TestLongComputationsAreRejected(t *testing.T) {
 		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`,
 		"/v1/completions":      `{"model":"m","prompt":"` + long + `"}`,
 		"/v1/embeddings":       `{"model":"m","input":"` + long + `"}`,
-		"/v1/rerank":           `{"model":"m","query":"` + long + `","documents":["a"]}`,
-		"/v1/score":            `{"model":"m","text_1":"a","text_2":"` + long + `"}`,
 	} {
 		if status, text := ask(t, server.URL+path, body); status != 400 {
 			t.Errorf("%s: %d %.100s", path, status, text)

@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -36,7 +35,11 @@ func vector(text string, size int) []float32 {
 			v[at]--
 		}
 	}
-	norm := float32(math.Sqrt(float64(product(v, v))))
+	norm := float32(0)
+	for _, x := range v {
+		norm += x * x
+	}
+	norm = float32(math.Sqrt(float64(norm)))
 	if norm == 0 {
 		v[0], norm = 1, 1 // the text has no words
 	}
@@ -44,26 +47,6 @@ func vector(text string, size int) []float32 {
 		v[i] /= norm
 	}
 	return v
-}
-
-func product(a, b []float32) (sum float32) {
-	for i := range a {
-		sum += a[i] * b[i]
-	}
-	return sum
-}
-
-// similarities returns the cosine similarities of pairs of texts, or of one text with each of several.
-func similarities(first, second []string) []float32 {
-	found := make([]float32, len(second))
-	var about []float32
-	for i, text := range second {
-		if i < len(first) {
-			about = vector(first[i], dimensions)
-		}
-		found[i] = product(about, vector(text, dimensions))
-	}
-	return found
 }
 
 // inputs unmarshals strings or token ids, alone or in an array.
@@ -111,7 +94,7 @@ func checkTexts(field string, texts []string) error {
 	return nil
 }
 
-func (s *Server) readUsage(texts ...string) object {
+func (s *Server) readUsage(texts []string) object {
 	n := 0
 	for _, text := range texts {
 		n += s.config.Tokenizer.Count(text)
@@ -138,7 +121,7 @@ func (s *Server) embeddings(w http.ResponseWriter, q *embeddingRequest) (object,
 	if len(texts)*size > maxNumbers {
 		return nil, reject("dimensions", fmt.Sprintf("The texts times the dimensions must be at most %d.", maxNumbers))
 	}
-	answer := object{"object": "list", "model": q.Model, "usage": s.readUsage(texts...)}
+	answer := object{"object": "list", "model": q.Model, "usage": s.readUsage(texts)}
 	sendList(w, answer, "data", len(texts), func(i int) object {
 		embedding := vector(texts[i], size)
 		item := object{"object": "embedding", "index": i, "embedding": embedding}
@@ -149,60 +132,4 @@ func (s *Server) embeddings(w http.ResponseWriter, q *embeddingRequest) (object,
 		return item
 	})
 	return nil, nil
-}
-
-type rerankRequest struct {
-	Model     string    `json:"model"`
-	Query     string    `json:"query"`
-	Documents []content `json:"documents"`
-	TopN      int       `json:"top_n"`
-	Return    *bool     `json:"return_documents"`
-}
-
-func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
-	var texts []string
-	for _, d := range q.Documents {
-		texts = append(texts, string(d))
-	}
-	if err := cmp.Or(checkTexts("documents", texts), checkTexts("query", []string{q.Query})); err != nil {
-		return nil, err
-	}
-	results := make([]object, len(texts))
-	for i, near := range similarities([]string{q.Query}, texts) {
-		results[i] = object{"index": i, "relevance_score": near}
-		if q.Return == nil || *q.Return {
-			results[i]["document"] = object{"text": texts[i]}
-		}
-	}
-	slices.SortStableFunc(results, func(a, b object) int {
-		return cmp.Compare(b["relevance_score"].(float32), a["relevance_score"].(float32))
-	})
-	if q.TopN > 0 {
-		results = results[:min(q.TopN, len(results))]
-	}
-	return object{"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results,
-		"usage": s.readUsage(append(texts, q.Query)...)}, nil
-}
-
-type scoreRequest struct {
-	Model string `json:"model"`
-	Text1 inputs `json:"text_1"`
-	Text2 inputs `json:"text_2"`
-}
-
-func (s *Server) score(_ http.ResponseWriter, q *scoreRequest) (object, error) {
-	first, err := s.decoded(q.Text1, "text_1")
-	second, otherErr := s.decoded(q.Text2, "text_2")
-	if err = cmp.Or(err, otherErr); err != nil {
-		return nil, err
-	}
-	if len(first) != 1 && len(first) != len(second) {
-		return nil, reject("text_1", "text_1 must be one text, or as many texts as text_2.")
-	}
-	data := make([]object, len(second))
-	for i, near := range similarities(first, second) {
-		data[i] = object{"object": "score", "index": i, "score": near}
-	}
-	return object{"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": q.Model,
-		"data": data, "usage": s.readUsage(append(first, second...)...)}, nil
 }
