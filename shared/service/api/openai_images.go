@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
+	"image/jpeg"
+	"image/png"
 	"io"
 	"net/http"
 	"strings"
@@ -49,8 +52,17 @@ func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) err
 		}
 		accepted[i] = j
 	}
-	return s.sendImages(w, r, accepted, o.urls)
+	return s.sendImages(w, r, accepted, o.imageFormat)
 }
+
+// imageFormat is how a response contains images: as links, as JPEGs of a quality in percent, or else as PNGs.
+type imageFormat struct {
+	urls, jpeg bool
+	quality    int
+}
+
+// maxJPEG limits the sizes of a model whose images are converted in memory, in pixels.
+const maxJPEG = 16 << 20
 
 // imageBody is OpenAI's image object without b64_json.
 type imageBody struct {
@@ -59,14 +71,14 @@ type imageBody struct {
 }
 
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
-func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, urls bool) (err error) {
+func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, format imageFormat) (err error) {
 	resultAge, _ := s.Jobs.Ages()
 	data, images := make([]imageBody, len(jobs)), make([]io.ReadCloser, len(jobs))
 	for i, j := range jobs {
 		if j.Result.EnhancedPrompt != "" {
 			data[i].RevisedPrompt = &j.Result.EnhancedPrompt
 		}
-		if urls {
+		if format.urls {
 			data[i].URL, err = s.shareURL(r, j, j.CompletedAt.Add(resultAge))
 		} else if images[i], err = s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size); err == nil {
 			defer images[i].Close()
@@ -80,8 +92,12 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	fmt.Fprintf(w, `{"created":%d,"output_format":%q,"size":"%dx%d","data":[`, jobs[0].CompletedAt.Unix(),
-		strings.TrimPrefix(first.MIME, "image/"), first.Width, first.Height)
+	name := "png"
+	if format.jpeg {
+		name = "jpeg"
+	}
+	fmt.Fprintf(w, `{"created":%d,"output_format":%q,"size":"%dx%d","data":[`, jobs[0].CompletedAt.Unix(), name,
+		first.Width, first.Height)
 	separator := ""
 	for i, image := range images {
 		text, err := encodeJSON(data[i])
@@ -89,7 +105,7 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 		if image != nil && err == nil {
 			fmt.Fprint(w, `"b64_json":"`)
 			encoder := base64.NewEncoder(base64.StdEncoding, w)
-			if _, err = io.Copy(encoder, image); err == nil {
+			if err = s.writeImage(r.Context(), encoder, image, jobs[i].Account, format); err == nil {
 				err = encoder.Close()
 			}
 			fmt.Fprint(w, `",`)
@@ -105,4 +121,20 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 	}
 	fmt.Fprint(w, "]}")
 	return nil
+}
+
+func (s *service) writeImage(ctx context.Context, w io.Writer, image io.Reader, account string, format imageFormat) error {
+	if !format.jpeg {
+		_, err := io.Copy(w, image)
+		return err
+	}
+	if !s.thumbnailTurns.Take(ctx, account) {
+		return ctx.Err()
+	}
+	defer s.thumbnailTurns.Release(account)
+	picture, err := png.Decode(image)
+	if err != nil {
+		return err
+	}
+	return jpeg.Encode(w, picture, &jpeg.Options{Quality: format.quality})
 }

@@ -55,8 +55,7 @@ type openAIRequest struct {
 	targets map[string]string
 	// counts counts the files by parameter.
 	counts map[string]int
-	// urls means that the images of the response are links.
-	urls bool
+	imageFormat
 }
 
 func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *inputs) (*catalog.Form, submission, error) {
@@ -300,13 +299,15 @@ func (o *openAIRequest) translate(in *inputs) (*catalog.Form, submission, error)
 
 // readOptions reads the parameters that are not fields of forms. Parameters without a counterpart are ignored.
 func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub submission, in *inputs) error {
-	one, most := int64(1), int64(maxImages)
+	one, most, percent := int64(1), int64(maxImages), int64(100)
+	o.quality = 100
 	fields := []catalog.Field{{Name: "seconds", Type: catalog.Text}}
 	if o.route != catalog.Videos {
 		fields = []catalog.Field{
 			{Name: "n", Type: catalog.Integer, Min: &one, Max: &most},
 			{Name: "response_format", Type: catalog.Choice, Values: []string{"b64_json", "url"}},
-			{Name: "output_format", Type: catalog.Choice, Values: []string{"png"}},
+			{Name: "output_format", Type: catalog.Choice, Values: []string{"png", "jpeg"}},
+			{Name: "output_compression", Type: catalog.Integer, Min: &one, Max: &percent},
 			{Name: "stream", Type: catalog.Boolean},
 		}
 	}
@@ -325,6 +326,10 @@ func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub su
 			in.copies = int(value.(int64)) - 1
 		case "response_format":
 			o.urls = value == "url"
+		case "output_format":
+			o.jpeg = value == "jpeg"
+		case "output_compression":
+			o.quality = int(value.(int64))
 		case "stream":
 			if value == true {
 				return problems{valueProblem("stream", nil, "Images are not streamed. Leave out stream.")}
@@ -333,6 +338,11 @@ func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub su
 			if n, err := strconv.ParseFloat(s.text, 64); err != nil || !(n > 0 && n <= 3600) {
 				return problems{valueProblem("seconds", nil, "The length must be a number of seconds, such as \"4\".")}
 			}
+		}
+	}
+	for _, size := range m.Sizes {
+		if o.jpeg && (o.urls || size.Width*size.Height > maxJPEG) {
+			return problems{valueProblem("output_format", nil, "Links, and models with images above 16 megapixels, support only png.")}
 		}
 	}
 	return o.setSize(m, form, sub)

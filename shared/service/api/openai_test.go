@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	_ "image/jpeg"
 	"image/png"
 	"net/http"
 	"os"
@@ -185,6 +186,8 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	}
 	form2("response_format", edits, 400, "response_format", "invalid_value", imageModel, prompt, photoPart, text("response_format", "file"))
 	form2("output_format", edits, 400, "output_format", "invalid_value", imageModel, prompt, photoPart, text("output_format", "svg"))
+	form2("link to a JPEG", edits, 400, "output_format", "invalid_value", imageModel, prompt, photoPart, text("output_format", "jpeg"), text("response_format", "url"))
+	form2("output_compression", edits, 400, "output_compression", "integer_above_max_value", imageModel, prompt, photoPart, text("output_compression", "101"))
 	form2("stream", edits, 400, "stream", "invalid_value", imageModel, prompt, photoPart, text("stream", "true"))
 	form2("stream that is no boolean", edits, 400, "stream", "invalid_type", imageModel, prompt, photoPart, text("stream", "often"))
 	form2("seed", edits, 400, "seed", "integer_above_max_value", imageModel, prompt, photoPart, text("seed", "4294967296"))
@@ -350,6 +353,13 @@ func TestOpenAIImagesReturnsEachImage(t *testing.T) {
 		t.Errorf("a retry: %d %.300s", again.status, again.body)
 	}
 
+	a = w.openAIForm("/v1/images/edits", studio, text("prompt", "x"), upload("image", photo), text("model", "gen-image-2"), text("output_format", "jpeg"))
+	if err := json.Unmarshal([]byte(a.body), &images); err != nil || a.status != 200 || images.Format != "jpeg" {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if size, format, err := image.DecodeConfig(bytes.NewReader(images.Data[0].Base64)); err != nil || format != "jpeg" || size.Width != 40 {
+		t.Errorf("%s %+v, %v", format, size, err)
+	}
 	body := `{"model": "gen-image-2", "prompt": "x", "n": 1, "stream": false, "response_format": "url", "images": [{"image_url": "data:image/png;base64,` +
 		base64.StdEncoding.EncodeToString([]byte(photo)) + `"}]}`
 	a = w.openAI("POST", "/v1/images/edits", studio, "application/json", body)
