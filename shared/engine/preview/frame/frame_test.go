@@ -200,7 +200,10 @@ func alike(t testing.TB, what string, live, done image.Image) {
 
 func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
-	for _, prompt := range append(look.Names(), "warmer, vivid anime at sunset") {
+	for i, prompt := range append(look.Names(), "warmer, vivid anime at sunset") {
+		if i%compareEach != 0 {
+			continue
+		}
 		e := editor(t, catalog.Edit)
 		e.SetPrompt(t.Context(), prompt)
 		live := edit(t, e, in)
