@@ -94,7 +94,8 @@ def responses_errors():
     error = rejected(openai.BadRequestError,
                     lambda: oai().responses.create(model=MODEL, input="x", tools=[{"type": "web_search"}]))
     assert error.param == "tools[0]" and error.code == "unknown_parameter", error
-    rejected(openai.BadRequestError, lambda: oai().responses.create(model=MODEL, input="x", store=True))
+    kept = oai().responses.create(model=MODEL, input="x", store=True)
+    assert oai().responses.retrieve(kept.id).output_text == kept.output_text
     rejected(openai.AuthenticationError, lambda: oai("WRONG_KEY").responses.create(model=MODEL, input="x"))
     rejected(openai.PermissionDeniedError, lambda: oai("OTHER_MODELS_TOKEN").responses.create(model=MODEL, input="x"))
     assert oai("MODELS_TOKEN").responses.create(model=MODEL, input="x").output_text
