@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/app/engineconfig"
@@ -344,7 +345,8 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys(), Now: now},
 		Origins:     c.Origins, Stopping: s.stopping, Ready: s.ready, Logger: s.logger,
 		Blobs: s.blobs, Scratch: p.scratch, MaxUpload: int64(c.MaxUpload),
-		JobRoutes:  api.JobRoutes{Jobs: p.jobs, Shares: job.NewShares(p.secret, now), WebhookTargets: s.webhooks.targets},
+		JobRoutes: api.JobRoutes{Jobs: p.jobs, Shares: job.NewShares(p.secret, now), WebhookTargets: s.webhooks.targets,
+			Fetch: webhookhttp.NewFetcher(webhookhttp.Config{Targets: s.webhooks.targets})},
 		FileRoutes: api.FileRoutes{Files: p.files, Intake: p.intake, Posters: p.tools, Signer: uploads, UploadURLs: uploads},
 		C2PARoutes: api.C2PARoutes{Verifier: p.verifier},
 		AccountRoutes: api.AccountRoutes{

@@ -8,6 +8,7 @@ import (
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/domain/credential"
@@ -56,6 +57,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.ManageBudgets()
+	p.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{Targets: p.Config.WebhookTargets})
 	p.Config.AuditLog = dynamo.NewAudit(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
 	p.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))

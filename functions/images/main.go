@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/cursor"
 	"cutroom/shared/domain/file"
@@ -36,6 +37,7 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.VideoWait = awsapp.VideoWait
 	f.Config.Shares = job.NewSharesFrom(secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN")).Value, time.Now)
+	f.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{})
 	f.RejectCold()
 	handler, err := f.Handler(api.Generate, api.OpenAIImages)
 	return handler, mode, err

@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
@@ -35,6 +36,7 @@ func jobs() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.WebhookTargets = f.WebhookTargets()
+	f.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{Targets: f.Config.WebhookTargets})
 	f.Config.WebhookLog = dynamo.NewWebhooks(f.Records, f.Required("CUTROOM_JOBS_TABLE"))
 	f.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
 	handler, err := f.Handler(api.Jobs, api.Webhooks, api.OpenAIVideos)

@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"path"
@@ -84,6 +85,8 @@ type JobRoutes struct {
 	EventsOnce bool
 	// WebhookTargets restricts webhook URLs. The zero value allows the public internet.
 	WebhookTargets webhook.Targets
+	// Fetch opens a file at a caller's URL and returns fault.Invalid if that fails. nil means that URLs are not accepted.
+	Fetch func(ctx context.Context, url string) (io.ReadCloser, error)
 }
 
 type FileRoutes struct {

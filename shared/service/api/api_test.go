@@ -50,6 +50,7 @@ const accountStreams, keyStreams = 40, 30
 type setup struct {
 	catalog              []byte
 	maxUpload            int64
+	fetch                func(ctx context.Context, url string) (io.ReadCloser, error)
 	stall                time.Duration
 	pending              int
 	rate                 ratelimit.Rate
@@ -194,7 +195,7 @@ func newWorld(t *testing.T, s setup) *world {
 			JobRoutes: api.JobRoutes{
 				Jobs: w.jobs, Shares: job.NewShares(secret, w.now),
 				ImageWait: cmp.Or(s.imageWait, await.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
-				Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
+				Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce, Fetch: s.fetch,
 			},
 			FileRoutes: api.FileRoutes{
 				Files: file.NewService(file.Config{

@@ -38,7 +38,7 @@ type inputs struct {
 	rate float64
 }
 
-// take is a [takeFile]. The part may be a file reference (docs/contract/media.md#references).
+// take is a [takeFile]. The part may be a file reference or a URL (docs/contract/media.md#references).
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
@@ -50,7 +50,10 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	case n == 0:
 		wrong := valueProblem(p.name, nil, emptyFile)
 		return nil, &wrong, nil
-	case whole && file.IsReference(string(head)):
+	case p.fileName == "" && !p.fetched && isURL(head):
+		p.content = io.MultiReader(bytes.NewReader(head), p.content)
+		return in.takeURL(ctx, p, func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) })
+	case whole && !p.fetched && file.IsReference(string(head)):
 		return in.refer(ctx, p.field, p.name, string(head))
 	}
 	kind, known := sniff.Media(head)

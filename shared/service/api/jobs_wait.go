@@ -55,11 +55,7 @@ func (s *service) awaitJob(r *http.Request, c call, j job.Job, wait time.Duratio
 		return j, err
 	}
 	defer leave()
-	until := time.Now().Add(wait)
-	if end, limited := r.Context().Deadline(); limited && end.Add(-answerTime).Before(until) {
-		until = end.Add(-answerTime)
-	}
-	ctx, cancel := context.WithDeadline(r.Context(), until)
+	ctx, cancel := limited(r.Context(), wait)
 	defer cancel()
 	defer context.AfterFunc(s.Draining, cancel)()
 	for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {

@@ -39,7 +39,12 @@ func TestCallersWaitForTheEndOfAJob(t *testing.T) {
 	for w.get("/v1/jobs/"+id+"?wait=1", studio).status == 429 {
 	}
 	done := make(chan answer, 1)
-	go func() { done <- w.get("/v1/jobs/"+id+"?wait=60", studio) }()
+	go func() {
+		a := w.get("/v1/jobs/"+id+"?wait=60", studio)
+		for ; a.status == 429; a = w.get("/v1/jobs/"+id+"?wait=60", studio) {
+		}
+		done <- a
+	}()
 	var busy answer
 	for busy = w.get("/v1/jobs/"+id+"?wait=1", studio); busy.status == 200; busy = w.get("/v1/jobs/"+id+"?wait=1", studio) {
 	}

@@ -34,6 +34,8 @@ type filePart struct {
 	// fileName and declared, the MIME type, come from the client. Either may be empty.
 	fileName, declared string
 	content            io.Reader
+	// fetched means that the content is from a URL, so it is neither a reference nor a URL.
+	fetched bool
 }
 
 // isEmpty does not consume the content.

@@ -106,13 +106,12 @@ func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.
 	name, isURL := strings.CutSuffix(p.name, "[image_url]")
 	p.name, _, _ = strings.Cut(name, "[")
 	if isURL {
-		content, ok := dataURL(p.content, p.name)
-		if !ok {
-			wrong := valueProblem(p.name, nil, "Send a data: URL with base64. Other URLs are not fetched.")
-			return nil, &wrong, nil
-		}
-		p.content = content
+		return in.takeURL(ctx, p, func(p filePart) (*job.Input, *problem, error) { return o.takeFile(ctx, in, key, p) })
 	}
+	return o.takeFile(ctx, in, key, p)
+}
+
+func (o *openAIRequest) takeFile(ctx context.Context, in *inputs, key string, p filePart) (*job.Input, *problem, error) {
 	target := catalog.Field{Name: catalog.ReferenceField, Type: catalog.ImageFile}
 	switch {
 	case key == maskField:

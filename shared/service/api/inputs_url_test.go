@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"cutroom/shared/adapter/webhookhttp"
+	"cutroom/shared/domain/webhook"
+	"cutroom/shared/testkit/await"
+)
+
+func TestInputsByURL(t *testing.T) {
+	video, image := clip(t), picture(t)
+	stalled, ended := make(chan bool, 1), make(chan bool, 1)
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a.mp4":
+			fmt.Fprint(w, video)
+		case "/a.png":
+			fmt.Fprint(w, image)
+		case "/text":
+			fmt.Fprint(w, "hello")
+		case "/reference":
+			fmt.Fprint(w, "file_28fA")
+		case "/chain":
+			fmt.Fprint(w, "http://"+r.Host+"/a.mp4")
+		case "/endless":
+			fmt.Fprint(w, video)
+			for err := error(nil); err == nil; _, err = fmt.Fprint(w, strings.Repeat("\x00", 64<<10)) {
+			}
+		case "/short":
+			w.Header().Set("Content-Length", "1000000")
+			fmt.Fprint(w, video)
+		case "/slow":
+			fmt.Fprint(w, video[:len(video)/2])
+			http.NewResponseController(w).Flush()
+			stalled <- true
+			<-r.Context().Done()
+			ended <- true
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer files.Close()
+	targets, err := webhook.ParseTargets([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, setup{maxUpload: 1 << 20, fetch: webhookhttp.NewFetcher(webhookhttp.Config{Targets: targets})})
+	data := func(content string) string {
+		return "data:video/mp4;base64," + base64.StdEncoding.EncodeToString([]byte(content))
+	}
+	for _, url := range []string{files.URL + "/a.mp4", strings.ToUpper(files.URL[:4]) + files.URL[4:] + "/a.mp4", data(video)} {
+		id := w.accepted(w.post("gen-2.5", studio, text("data", url), text("reference_image", files.URL+"/a.png"), text("prompt", "x")))
+		inputs := w.record(id).Request.Inputs
+		if inputs["data"].Size != int64(len(video)) || inputs["data"].MIME != "video/mp4" || inputs["reference_image"].MIME != "image/png" {
+			t.Errorf("%.60s: %+v", url, inputs)
+		}
+		w.cancel(id, studio)
+	}
+	before := len(w.files())
+	for url, says := range map[string]string{
+		files.URL + "/missing": "status 404", files.URL + "/text": "must be a video", files.URL + "/reference": "must be a video",
+		files.URL + "/chain": "must be a video", files.URL + "/a.png": "must be a video", files.URL + "/endless": "larger than 1 MiB",
+		files.URL + "/short": "did not arrive", "https://169.254.169.254/": "public internet", "https://localhost/": "public internet",
+		"http://example.com/a.mp4": "https://", "https://" + strings.Repeat("a", 3000): "longer than 2048", data("hello"): "must be a video",
+		"data:video/mp4,abc": "must be absolute", data(video) + "!!": "invalid base64", data(data(video)): "must be a video",
+		"http://127.0.0.1:1/a.mp4": "refused",
+	} {
+		a := w.post("gen-2.5", studio, text("data", url), text("prompt", "x"))
+		if a.status != 422 || !strings.Contains(a.body, says) || !strings.Contains(a.body, `["body","data"]`) {
+			t.Errorf("%.60s: %d %s", url, a.status, a.body)
+		}
+	}
+	// A file's content is not a URL.
+	if a := w.post("gen-2.5", studio, upload("data", files.URL+"/a.mp4"), text("prompt", "x")); a.status != 422 {
+		t.Errorf("a file with a URL: %d %s", a.status, a.body)
+	}
+	// If the caller leaves, the transfer ends.
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-stalled
+		leave()
+	}()
+	body, contentType := multiform(text("data", files.URL+"/slow"), text("prompt", "x"))
+	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/jobs/gen-2.5", strings.NewReader(body))
+	request.Header.Set("x-api-key", studio)
+	request.Header.Set("Content-Type", contentType)
+	if _, err := http.DefaultTransport.RoundTrip(request); err == nil {
+		t.Error("the slow file was accepted")
+	}
+	await.Receive(t, "the end of the transfer", ended)
+	eventually(t, "the blobs are deleted", func() bool { return len(w.files()) == before })
+}
