@@ -6,92 +6,12 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/testkit/servertest"
 )
-
-// This test runs the README's example, whose result must be playable in a browser.
-func TestEditFollowsThePrompt(t *testing.T) {
-	t.Parallel()
-	ctx := steps(t)
-	// Results are small here; TestEveryModelEdits checks full-size results.
-	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
-	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
-	client := server.Client()
-
-	// With one worker, the second job waits for the first.
-	neon, err := client.Submit(ctx, "gen-2.5", servertest.Form{
-		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a cyberpunk city in neon light")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sketch, err := client.Submit(ctx, "gen-2.5", servertest.Form{
-		servertest.File("data", "clip.mp4", fixtures.sample), servertest.Text("prompt", "a pencil sketch"),
-		servertest.Text("seed", "7")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sketch.Status != "pending" || !strings.HasPrefix(sketch.ID, "job_") {
-		t.Fatalf("the submission returned %+v", sketch)
-	}
-	early, err := client.Get(ctx, "/v1/jobs/"+sketch.ID+"/content")
-	if err != nil || early.Status != 409 || early.Header.Get("Retry-After") != "2" ||
-		!bytes.Contains(early.Body, []byte(`"detail"`)) {
-		t.Errorf("content before the end: %d %v %s, %v", early.Status, early.Header, early.Body, err)
-	}
-
-	var states []string
-	var progress []float64
-	ended, err := client.Await(bounded(t), sketch.ID, func(j servertest.Job) {
-		if len(states) == 0 || states[len(states)-1] != j.Status {
-			states = append(states, j.Status)
-		}
-		if len(progress) == 0 || progress[len(progress)-1] != j.Progress {
-			progress = append(progress, j.Progress)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"pending", "processing", "completed"}; !slices.Equal(states, want) {
-		t.Errorf("states seen: %v, want %v", states, want)
-	}
-	if !slices.IsSorted(progress) || progress[0] != 0 || progress[len(progress)-1] != 1 || len(progress) < 5 {
-		t.Errorf("progress seen: %v; want it to rise from 0 to 1, at least three times in between", progress)
-	}
-	if ended.Model != "gen-2.5" || ended.Seed != 7 || ended.CreatedAt == "" || ended.StartedAt == "" ||
-		ended.CompletedAt == "" || ended.Error != nil {
-		t.Errorf("the ended job is %+v", ended)
-	}
-
-	result, err := client.Content(ctx, sketch.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkVideo(t, result.Body, video{320, 180, 20, 4, true})
-
-	before, after := decode(t, fixtures.sample, 20), decode(t, result.Body, 20)
-	if d := difference(before, after); d < 8 {
-		t.Errorf("the result differs from the input by %.1f of 255, want at least 8", d)
-	}
-	if light, colour := lightness(after); light < 160 || colour > 24 {
-		t.Errorf("a pencil sketch must be light and gray; lightness %.0f, color %.0f of 255", light, colour)
-	}
-	if _, err := client.Await(bounded(t), neon.ID, nil); err != nil {
-		t.Fatal(err)
-	}
-	other, err := client.Content(ctx, neon.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := difference(decode(t, other.Body, 20), after); d < 8 {
-		t.Errorf("two prompts differ by %.1f of 255, want at least 8", d)
-	}
-}
 
 type video struct {
 	width, height, fps int

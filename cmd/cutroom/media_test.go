@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 )
 
 type media struct {
-	// sample is the clip that the README edits.
-	sample []byte
 	// tiny is a 16:9 clip of three frames with sound. tall is the same in 9:16. long lasts four seconds. endless
 	// lasts a minute; editing it at full size takes so long that tests can interrupt it, even on a slow machine.
 	tiny, tall, long, endless []byte
@@ -31,9 +28,6 @@ type media struct {
 func makeMedia(ctx context.Context, folder string) (media, error) {
 	var made media
 	var err error
-	if made.sample, err = os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4")); err != nil {
-		return made, err
-	}
 	const h264 = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p -c:a aac -movflags +faststart "
 	for _, fixture := range []struct {
 		into *[]byte
@@ -113,48 +107,6 @@ func tool(t *testing.T, name string, args ...string) []byte {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, &complaints)
 	}
 	return out
-}
-
-const frameWidth, frameHeight = 96, 54
-
-// decode decodes a clip to small RGB frames at the given frame rate.
-func decode(t *testing.T, content []byte, fps int) [][]byte {
-	t.Helper()
-	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
-		"-vf", fmt.Sprintf("fps=%d,scale=%d:%d:flags=area,format=rgb24", fps, frameWidth, frameHeight), "-f", "rawvideo", "-")
-	var frames [][]byte
-	for ; len(raw) > 0; raw = raw[frameWidth*frameHeight*3:] {
-		frames = append(frames, raw[:frameWidth*frameHeight*3])
-	}
-	return frames
-}
-
-// difference returns the mean absolute difference between two clips' samples, from 0 to 255, over
-// the frames that both have.
-func difference(a, b [][]byte) float64 {
-	var sum, n float64
-	for i := range min(len(a), len(b)) {
-		for k := range a[i] {
-			sum += math.Abs(float64(a[i][k]) - float64(b[i][k]))
-			n++
-		}
-	}
-	return sum / n
-}
-
-// lightness returns the mean of all samples, and the mean difference between a pixel's strongest
-// and weakest channels, both from 0 to 255.
-func lightness(frames [][]byte) (light, colour float64) {
-	var n float64
-	for _, frame := range frames {
-		for k := 0; k < len(frame); k += 3 {
-			r, g, b := float64(frame[k]), float64(frame[k+1]), float64(frame[k+2])
-			light += (r + g + b) / 3
-			colour += max(r, g, b) - min(r, g, b)
-			n++
-		}
-	}
-	return light / n, colour / n
 }
 
 func boxes(t *testing.T, content []byte) []string {
