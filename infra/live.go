@@ -13,8 +13,6 @@ import (
 // on one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is the STUN server, as host:port, that gives tasks their public addresses. If it is empty, tasks ask EC2.
-	STUN string
 	// TURN lists relay URLs. TURNSecret is the ARN of the secret that the relays share with tasks.
 	TURN       []string
 	TURNSecret string
@@ -25,7 +23,6 @@ const livePort = 8082
 func (r *reader) live() live {
 	return live{
 		On:   r.oneOf("webrtc", "false", "false", "true") == "true",
-		STUN: r.pattern("webrtcStun", "", `^[A-Za-z0-9.-]+:[0-9]{1,5}$`, "a host and a port, such as stun.example.com:3478"),
 		TURN: r.list("turn", ""),
 		TURNSecret: r.pattern("turnSecret", "", `^arn:[a-z-]+:secretsmanager:`,
 			"the ARN of a secret"),
@@ -43,8 +40,8 @@ func (r *reader) liveRelations(o options) {
 	if o.Live.On && !o.Realtime {
 		r.conflict("webrtc", "requires realtime=true")
 	}
-	if !o.Live.On && (o.Live.STUN != "" || len(o.Live.TURN) > 0 || o.Live.TURNSecret != "") {
-		r.conflict("webrtc", "must be true with webrtcStun, turn or turnSecret")
+	if !o.Live.On && (len(o.Live.TURN) > 0 || o.Live.TURNSecret != "") {
+		r.conflict("webrtc", "must be true with turn or turnSecret")
 	}
 	if (len(o.Live.TURN) > 0) != (o.Live.TURNSecret != "") {
 		r.conflict("turn", "and turnSecret must be set together")
@@ -58,9 +55,6 @@ func (l live) environment(values map[string]*string) {
 	values["CUTROOM_RTC_ADDR"] = jsii.String(":" + strconv.Itoa(livePort))
 	values["CUTROOM_RTC_PUBLIC"] = jsii.String("ecs")
 	values["CUTROOM_PEER_ADDR"] = jsii.String(":0")
-	if l.STUN != "" {
-		values["CUTROOM_RTC_PUBLIC"] = jsii.String("stun:" + l.STUN)
-	}
 	if len(l.TURN) > 0 {
 		values["CUTROOM_RTC_TURN"] = jsii.String(strings.Join(l.TURN, ","))
 		values["CUTROOM_RTC_TURN_SECRET_ARN"] = jsii.String(l.TURNSecret)
@@ -70,7 +64,7 @@ func (l live) environment(values map[string]*string) {
 // serveLive returns the permissions for programs to find their public address and create relay credentials.
 func (s *stack) serveLive() []permission {
 	var may []permission
-	if s.Live.On && s.Live.STUN == "" {
+	if s.Live.On {
 		may = append(may, permission{
 			actions: []string{"ec2:DescribeNetworkInterfaces"}, resources: []*string{jsii.String("*")},
 			why: "AWS cannot limit this action to an interface. A task only reads its own public address.",

@@ -161,20 +161,16 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	}
 }
 
-// With a STUN server instead of EC2, no permission is needed. Relays have a secret that the task may read.
-func TestLiveVideoUsesConfiguredServers(t *testing.T) {
+// Relays have a secret that the task may read.
+func TestLiveVideoUsesConfiguredRelays(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
-		"webrtc": "true", "webrtcStun": "stun.example.com:3478",
-		"turn": "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,
+		"webrtc": "true",
+		"turn":   "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,
 	}))
 	variables, _ := made.realtimeTask(t)
-	if variables["CUTROOM_RTC_PUBLIC"] != "stun:stun.example.com:3478" ||
-		variables["CUTROOM_RTC_TURN"] != "turns:turn.example.com:443?transport=tcp,turn:turn.example.com" ||
+	if variables["CUTROOM_RTC_TURN"] != "turns:turn.example.com:443?transport=tcp,turn:turn.example.com" ||
 		variables["CUTROOM_RTC_TURN_SECRET_ARN"] != turnSecretOfTests {
 		t.Errorf("the task has %v", variables)
-	}
-	if made.mayDescribeInterfaces(t) {
-		t.Error("the task may read addresses")
 	}
 	if !slices.ContainsFunc(made.permissions(t), func(line string) bool {
 		return strings.HasPrefix(line, "RealtimeTaskRole") && strings.Contains(line, "secretsmanager:GetSecretValue") &&

@@ -84,10 +84,9 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"tasks with functions", map[string]any{"ingestTasks": "2"}, "ingestTasks requires ingest=fargate"},
 		{"tasks without sessions", map[string]any{"realtimeTasks": "2"}, "realtimeTasks requires realtime=true"},
 		{"live video without sessions", map[string]any{"webrtc": "true"}, "webrtc requires realtime=true"},
-		{"relays without live video", map[string]any{"turn": "turn:turn.example.com", "turnSecret": turnSecretOfTests}, "webrtc must be true with webrtcStun, turn or turnSecret"},
+		{"relays without live video", map[string]any{"turn": "turn:turn.example.com", "turnSecret": turnSecretOfTests}, "webrtc must be true with turn or turnSecret"},
 		{"relays without a secret", map[string]any{"webrtc": "true", "turn": "turn:turn.example.com"}, "turn and turnSecret must be set together"},
 		{"invalid relay", map[string]any{"webrtc": "true", "turn": "https://turn.example.com", "turnSecret": turnSecretOfTests}, `turn must be URLs such as turns:turn.example.com:443?transport=tcp, not "https://turn.example.com"`},
-		{"STUN server without a port", map[string]any{"webrtc": "true", "webrtcStun": "stun.example.com"}, "webrtcStun must be a host and a port"},
 		{"mail address without a domain", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an e-mail address"},
 		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, apiLogRole"},
 	}

@@ -28,7 +28,7 @@ type devCommand struct {
 	signingFlags
 	Addr        string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
 	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address for live video over WebRTC (UDP and TCP), such as 127.0.0.1:8082; auto uses 127.0.0.1:8082 if its port is free and libvpx is installed; off disables it (${env})."`
-	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"Public IP addresses for clients of live video, separated by commas, or stun:HOST:PORT to ask a STUN server; by default this machine's addresses (${env})."`
+	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"Public IP addresses for clients of live video, separated by commas; by default this machine's addresses (${env})."`
 	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, separated by commas (${env})."`
 	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret of the TURN servers, shared with this server, 16 bytes or more (${env})."`
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; generated and kept in the data folder if not set (${env})."`

@@ -26,8 +26,7 @@ const (
 type Config struct {
 	// Addr is a host and port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
-	// Public holds the addresses to give to clients instead of the machine's own. Alternatively it
-	// says how to find them: OfTask, or "stun:" with the host and port of a STUN server.
+	// Public holds the addresses to give to clients instead of the machine's own, or only OfTask.
 	Public []string
 	Task   func(context.Context) ([]netip.Addr, error)
 	Relays []string
