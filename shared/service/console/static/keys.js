@@ -108,7 +108,7 @@ class Keys {
     });
     const models = new Limits("Models", settings.models.map(model => [model.id, model.title || ""])), groups = new Limits("Calls", routes);
     // The gateway's models are added to the list when the gateway has responded.
-    inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.map(model => [model.id, ""])), () => {});
+    inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.filter(model => model.context_length).map(model => [model.id, ""])), () => {});
     ask("Create a key", [
       field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may create and revoke keys and set their budgets")),
       make("div", { class: "pair" }, field("Expires", life), untilField), models.element, groups.element,
