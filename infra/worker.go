@@ -50,7 +50,7 @@ func (s *stack) newWorker() {
 			"CUTROOM_C2PA", "CUTROOM_C2PA_SECRET_ARN", tracingVariable,
 		},
 		may: append(s.workJobs(), s.protectTasks()),
-		// The worker hands its job back immediately.
+		// On SIGTERM, the worker hands its job back immediately.
 		grace: 30,
 		// The service does not specify a number of tasks, because every deployment would reset it while jobs are
 		// running. By default, ECS starts a new service with one task.

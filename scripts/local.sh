@@ -83,7 +83,7 @@ changed() {
 	[ -e "$1" ] || return 0
 	files=
 	for word in $context; do
-		# The value is a file, such as a catalog.
+		# Values that name files, such as a catalog, are sources too.
 		[ ! -f "${word#*=}" ] || files="$files ${word#*=}"
 	done
 	# shellcheck disable=SC2086 # names without spaces

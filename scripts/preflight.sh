@@ -136,7 +136,7 @@ able_ffmpeg() {
 		ffmpeg -v error -filters 2>/dev/null | grep -q ' zscale '
 }
 
-# has_libvpx reports whether libvpx, which live video needs, is installed. Most builds of FFmpeg bring it.
+# has_libvpx reports whether libvpx, which live video needs, is installed. Most packages of FFmpeg depend on it.
 has_libvpx() {
 	for file in /lib/*/libvpx.so.[0-9]* /usr/lib/*/libvpx.so.[0-9]* /usr/lib64/libvpx.so.[0-9]* /usr/lib/libvpx.so.[0-9]* \
 		/usr/local/lib/libvpx.so.[0-9]* /opt/homebrew/lib/libvpx.dylib /usr/local/lib/libvpx.dylib; do
@@ -228,7 +228,7 @@ uncovered() {
 	go:brew | go:pacman) ;;
 	go:*)
 		if ! there "$GO" && able_go /usr/local/go/bin/go; then
-			# shellcheck disable=SC2016 # for the reader's shell
+			# shellcheck disable=SC2016 # the reader's shell expands it
 			echo 'export PATH="$PATH:/usr/local/go/bin"'
 			return
 		fi
@@ -301,7 +301,7 @@ look() {
 	dnf:*" ffmpeg "*)
 		if ! rpm -q rpmfusion-free-release >/dev/null 2>&1; then
 			alone=no
-			# shellcheck disable=SC2016 # for the reader's shell
+			# shellcheck disable=SC2016 # the reader's shell expands it
 			fusion='fedora/rpmfusion-free-release-$(rpm -E %fedora)'
 			# shellcheck disable=SC2016
 			[ "$distribution" = fedora ] || fusion='el/rpmfusion-free-release-$(rpm -E %rhel)'

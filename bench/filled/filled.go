@@ -48,7 +48,7 @@ func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", 
 
 type Records interface {
 	span() (from, count int)
-	// write writes the records with numbers above from, up to and including the number to.
+	// write writes the records numbered from+1 to to, inclusive.
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 

@@ -194,7 +194,7 @@ func (p *tab) do(script string) {
 	eval[any](p, script+"; undefined")
 }
 
-// await waits until an expression is true on the page. The string what describes it.
+// await waits until an expression is true on the page. A failure prints what, which describes the condition.
 func (p *tab) await(what, expression string) {
 	p.t.Helper()
 	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") }, func() any {

@@ -15,9 +15,9 @@ import (
 // releases it when the process exits or crashes.
 type folderLock struct {
 	file *os.File
-	// folders lists other locked folders: the data folder itself, because people delete lock files
-	// that look like leftovers, and the folders of the database, the blobs and the engines, which
-	// may be elsewhere. It excludes folders on file systems without locks.
+	// folders holds the locked folders: the data folder, and those of the database, the blobs and the
+	// engines, which may be elsewhere. The lock file is not enough, because people delete it as a
+	// leftover. Folders on file systems without locks are skipped.
 	folders []*os.File
 }
 

@@ -17,7 +17,7 @@ from .runs import Supply
 
 _logger = logging.getLogger(__name__)
 
-# After this many seconds without a call of a model, the current frame or prompt counts as hung.
+# If no model has been called for this many seconds, the current frame or prompt counts as hung.
 HUNG_AFTER = 60.0
 
 # How long a shutdown waits for the current frame, in seconds.

@@ -14,7 +14,7 @@ from .read import opened
 
 RATE = 48_000
 
-# A jump of the timestamps by less than this many seconds does not count as a gap.
+# A shorter jump of the timestamps, in seconds, does not count as a gap.
 _TOLERANCE = 0.05
 
 

@@ -63,9 +63,9 @@ class Style:
     # How the class continues the previous window's frames: in its arguments, in the latents of each step, or as the
     # previous segment. None if it cannot.
     continues: Literal["arguments", "latents", "segment"] | None = None
-    # Whether steps can be cached based on the change of the first block: always, or only if guidance is off, because
-    # the pipeline does not distinguish two passes. None means never: caching would repeat what VACE and Animate add
-    # to the output between blocks, and diffusers' cache does not support the last block of the other classes.
+    # When the first-block cache may skip steps: always, or only without guidance, because the pipeline does not
+    # tell its two passes apart. None means never: caching would repeat what VACE and Animate add between blocks,
+    # and diffusers' cache does not support the last block of the other classes.
     caches: Literal["always", "unguided"] | None = None
     # The names of the arguments for the strength of guidance and for the negative prompt.
     guidance: str = "guidance_scale"

@@ -47,8 +47,8 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 		return "", fmt.Errorf("read the file back and delete it: %w", err)
 	}
 	if sum := hex.EncodeToString(digest.Sum(nil)); sum != stored.MD5 || stored.SizeBytes != v.uploadSize {
-		return "", fmt.Errorf("read back the file with the MD5 %s, want %s and %d bytes, not %d", sum, stored.MD5,
-			v.uploadSize, stored.SizeBytes)
+		return "", fmt.Errorf("the file has MD5 %s and %d bytes, want %s and %d", sum, stored.SizeBytes,
+			stored.MD5, v.uploadSize)
 	}
 	return fmt.Sprintf("%d bytes sent in %s, listed %s later, read back", v.uploadSize, round(took), round(listed)), nil
 }

@@ -204,7 +204,7 @@ func (d *draft) inspect() (media.Type, int64, error) {
 	}
 	kind, known := sniff.Media(head)
 	if !known {
-		return media.Type{}, 0, errors.New("the server sent neither a video nor a picture; it was deleted")
+		return media.Type{}, 0, errors.New("the downloaded file was neither a video nor a picture, so it was deleted")
 	}
 	return kind, info.Size(), nil
 }

@@ -68,7 +68,7 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	return n, r.err
 }
 
-// keepWarning uses an update, because some roles that take from budgets may not put items into the table.
+// keepWarning uses an update, because some roles that spend from budgets have no permission for PutItem.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
 		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),

@@ -64,7 +64,7 @@ func (s *Files) commit(ctx context.Context, account string, writes []types.Trans
 	return full{bytes: !many, promises: many}, nil
 }
 
-// change is a transaction's change to an account's count, and its other writes.
+// change holds the writes of a transaction, without the one that changes the account's count.
 type change struct {
 	writes []types.TransactWriteItem
 	count  countChange

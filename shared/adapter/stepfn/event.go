@@ -35,7 +35,7 @@ func ReadStop(detail []byte) (id string, stop job.StopReason, err error) {
 	case "ABORTED":
 		stop = job.Aborted
 	default:
-		return "", "", fmt.Errorf("stepfn: unexpected status %q of an execution", execution.Status)
+		return "", "", fmt.Errorf("stepfn: unexpected execution status %q", execution.Status)
 	}
 	return execution.Name, stop, nil
 }

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-func TestOnlyMatchesRegularExpression(t *testing.T) {
+func TestOnlyAgreesWithRegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A[0-9A-Za-z._-]+\z`)
 	texts := []string{"", "ä", "a\n", "abc.d_e-f", "a b"}
 	for b := range 256 {

@@ -225,7 +225,7 @@ func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	})
 }
 
-// A call counts in the window of its start, even if it ends in the next window.
+// A call counts toward the window in which it starts, even if it ends in the next one.
 func TestCallCountsInItsFirstWindow(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)

@@ -44,7 +44,7 @@ func TestFirstInferenceModelIsEmbedded(t *testing.T) {
 	}
 }
 
-// media is a catalog without inference models. It has seven lines.
+// media is a catalog without inference models. Tests expect that it has seven lines.
 const media = `limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms:
   f:

@@ -77,7 +77,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's own bytes.
+		// These are not the announced bytes. Delete them, so that the client can upload the right ones.
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}

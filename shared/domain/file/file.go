@@ -118,11 +118,11 @@ type Store interface {
 }
 
 type Reservations interface {
-	// Reserve enlarges r to the size most if the account has ample storage (see Ample), otherwise to the size least.
+	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to least bytes.
 	// It renews r until r.Until and returns it with its new size. A reservation never shrinks.
 	//
 	// Errors: fault.Limited if the account would store more than limit bytes even with the smaller size. In that case
-	// r is unchanged. Files that have expired at now do not count.
+	// r is unchanged. Files that expired before now do not count.
 	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
 
 	// Release succeeds even if the reservation does not exist.

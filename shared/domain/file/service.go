@@ -242,7 +242,7 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
-			// Another request may already have uploaded the same bytes.
+			// Another request has uploaded the same bytes in the meantime.
 			err = s.config.Store.Finalize(ctx, f, s.config.Now())
 		}
 	}

@@ -75,7 +75,7 @@ type Store interface {
 
 	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with zeros
 	// last. Each 0 is replaced with a number higher than any in the queue. A new ticket is dropped if the queue
-	// is too long for it, even under concurrency. RenewTickets writes only if the tickets change or were last
-	// renewed RenewTicketsEvery ago. It returns the valid tickets in order, and the number of open slots.
+	// is too long for it, even if calls are concurrent. RenewTickets writes only if the tickets have changed, or
+	// RenewTicketsEvery has passed since the last renewal. It returns the valid tickets in order, and the number of open slots.
 	RenewTickets(ctx context.Context, account, holder string, own []Ticket) (queue []Ticket, taken int, err error)
 }

@@ -20,7 +20,7 @@ type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error for a call; calls count from 1. added means that the records are added
+	// fail returns the error for the nth call, starting at 1. If added is true, the records are added
 	// despite the error.
 	fail  func(call int) error
 	added bool

@@ -135,7 +135,7 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	}
 	var line livewire.Line
 	if kind != livewire.Text || boundedjson.Unmarshal(payload, maxValues, &line) != nil || line.Ready == nil {
-		return response, reader, fmt.Errorf("the first message has kind %d: %.100q", kind, payload)
+		return response, reader, fmt.Errorf("unexpected first message of kind %d: %.100q", kind, payload)
 	}
 	reader.ready = *line.Ready
 	reader.ready.Engine = named(reader.ready.Engine)

@@ -82,7 +82,7 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-func TestMissingDescriptorsAreRetryable(t *testing.T) {
+func TestRunningOutOfDescriptorsIsRetryable(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	open, err := os.ReadDir("/proc/self/fd")

@@ -162,7 +162,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	return e.filter("setparams=range=tv:colorspace=bt709,format=gbrp", "[0:v:0]"), nil
 }
 
-// sound returns the filters of the input's sound.
+// sound returns the audio filters for the input.
 func (e *edit) sound(seconds float64) string {
 	source, number := e.inputs[0], 0
 	if e.frames != nil {

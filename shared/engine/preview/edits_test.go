@@ -63,7 +63,7 @@ func TestGeometryIsEdited(t *testing.T) {
 }
 
 // Each time edit shows the input's moments at the right times, and has the right length.
-func TestTimingIsEdited(t *testing.T) {
+func TestTimeEditsShowTheRightFrames(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 2 * time.Second
 	before := frames(t, run(t, spec), spec.Size)
@@ -201,7 +201,7 @@ func TestAmountsScaleChanges(t *testing.T) {
 }
 
 // The clip has one picture a second, and its sound is longer.
-func TestCutBetweenFramesIsMade(t *testing.T) {
+func TestCutBetweenFramesWorks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sparse.mp4")
 	if out, err := exec.CommandContext(t.Context(), "ffmpeg", "-f", "lavfi", "-i", "testsrc=s=320x180:r=1:d=3", "-f", "lavfi",
 		"-i", "sine=d=6", "-pix_fmt", "yuv420p", path).CombinedOutput(); err != nil {

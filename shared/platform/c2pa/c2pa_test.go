@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-func TestInvalidLibraryIsNamed(t *testing.T) {
+func TestErrorNamesInvalidLibrary(t *testing.T) {
 	t.Parallel()
 	box, err := sandbox.New(t.Context())
 	if err != nil {

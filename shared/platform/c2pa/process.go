@@ -27,7 +27,7 @@ const (
 	// Credentials are copied into it.
 	MaxGrowth = 32 << 20
 	maxOutput = 16 << 20
-	// maxSigned limits the data to sign, which is only the claim, in bytes.
+	// maxSigned limits the data to sign, in bytes. Only the claim is signed.
 	maxSigned = 1 << 20
 	// After a helper has exited, its pipes may stay open for drainTime.
 	drainTime = 5 * time.Second

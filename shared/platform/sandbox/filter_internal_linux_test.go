@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the filters from the policy")
 
-// The seccomp library assembles the embedded filters and their readable form from the policy.
+// The embedded filters and their readable form must be what the seccomp library makes of the policy.
 func TestFiltersMatchPolicy(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		var encoded []byte

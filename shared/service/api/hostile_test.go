@@ -202,7 +202,7 @@ func TestEndlessFormIsRejected(t *testing.T) {
 	})
 }
 
-func TestDisconnectedFormLeavesNoFiles(t *testing.T) {
+func TestAbortedUploadLeavesNoFiles(t *testing.T) {
 	w := hostileWorld(t, 0)
 	whole := dataHeader + clip(t) + "\r\n--x--\r\n"
 	half := whole[:len(whole)/2]

@@ -106,7 +106,7 @@ func TestJobSearchFindsWords(t *testing.T) {
 		strings.Repeat("é", 200):          nil,
 		"water&model=gen-2.1":             {forest},
 		"a&status=processing":             nil,
-		"beach&status=pending&q=watercol": {beach, forest}, // the last q wins; no id contains an L or an O
+		"beach&status=pending&q=watercol": {beach, forest}, // the last q wins; it matches no id, as ids have no L and no O
 	} {
 		words, more, _ := strings.Cut(query, "&model")
 		if more != "" {

@@ -14,7 +14,7 @@ import (
 const (
 	// maxJobWait is in seconds.
 	maxJobWait int64 = 60
-	// answerTime is how long before a function's timeout a wait ends.
+	// answerTime is reserved for the response: a wait ends this long before a function's timeout.
 	answerTime = 4 * time.Second
 )
 

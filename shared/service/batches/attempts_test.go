@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// restart works on batches until a call is made. At that call, the process dies or shuts down.
+// restart runs batches until a call is made. Then the process crashes if dies is true; otherwise it shuts down.
 func (w *world) restart(dies bool) {
 	before, _ := w.calls()
 	stop := w.run()

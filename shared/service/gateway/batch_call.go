@@ -21,7 +21,7 @@ type BatchResponse struct {
 	// Cut means that no response arrived, because the context ended or a live call took the slot. The call has usage
 	// only if the cause is ErrGivenUp.
 	Cut bool
-	// Used is the unmetered usage of the call, without an id.
+	// Used is the usage of the call, which the caller must record. Its records have no id.
 	Used []usage.Record
 }
 

@@ -146,7 +146,7 @@ func (c *connection) decodeVideo(l *live) {
 			return
 		case vp8.NeedsKeyFrame(err):
 			if errors.Is(err, vp8.ErrLost) {
-				c.server.config.Logger.Warn("a codec ended; restarting it", "session", c.session.ID())
+				c.server.config.Logger.Warn("a codec process exited; restarting it", "session", c.session.ID())
 			}
 			l.room.AskKey()
 		case err != nil:
@@ -186,7 +186,7 @@ func (c *connection) editPicture() (send func(), err error) {
 	how := l.encoding(picture.frame)
 	encoded, err := l.codec.Encode(ctx, &edited.YCbCr, how)
 	if errors.Is(err, vp8.ErrLost) {
-		c.server.config.Logger.Warn("a codec ended; restarting it", "session", c.session.ID())
+		c.server.config.Logger.Warn("a codec process exited; restarting it", "session", c.session.ID())
 		return nil, nil
 	}
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	pullBits   = 14
 )
 
-// radius is the standard deviation in pixels. levels is the standard deviation of levels, as a
-// fraction of their range.
+// radius is the standard deviation of distances, in pixels. levels is the standard deviation of
+// brightness, as a fraction of its range.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
 	if b.radius != radius || b.levels != levels {
 		b.radius, b.levels = radius, levels

@@ -67,7 +67,7 @@ type operation struct {
 	// still means that pictures can have the edit too.
 	still   bool
 	filters filters
-	// size returns the sides of the result, in any unit.
+	// size returns the sides of the result, in the unit of its arguments.
 	size   func(a arguments, width, height float64) (float64, float64)
 	length func(a arguments, length float64) float64
 }

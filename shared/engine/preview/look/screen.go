@@ -31,7 +31,7 @@ func bayer(amplitude, block float64) Texture {
 	}
 }
 
-// bricks draws toy bricks the size of a Pixelate's blocks, around 1/2, for Add layers.
+// bricks draws toy bricks as large as the blocks of Pixelate. Its values are centered on 1/2, for Add layers.
 func bricks(depth, block float64) Texture {
 	return func(s *Sheet) {
 		side := Pixels(block, int(s.Unit), int(s.Unit))

@@ -145,8 +145,8 @@ function within(promise, time) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields a response's body as it arrives. If nothing arrives for quiet milliseconds, it throws a TypeError, as
-// after any other lost connection. A connection may be lost without an error, for example while the computer sleeps.
+// chunks yields a response's body as it arrives. If nothing arrives for the time quiet, in milliseconds, it throws a
+// TypeError, as after any other lost connection. A connection may be lost without an error, for example while the computer sleeps.
 export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {

@@ -304,7 +304,8 @@ func TestSequenceNumberJumpsAreLimited(t *testing.T) {
 	info := &interceptor.StreamInfo{RTPHeaderExtensions: []interceptor.RTPHeaderExtension{
 		{URI: sdp.TransportCCURI, ID: extension},
 	}}
-	// passed returns how many packets of a stream pass. packet and transport determine a packet's two numbers.
+	// passed returns how many of a stream's packets pass. packet and transport return the RTP number and the
+	// transport-wide number of packet i.
 	passed := func(packets int, packet, transport func(i int) uint16) (n int) {
 		i := 0
 		source := interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {

@@ -38,9 +38,9 @@ type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 	bounds    *intake
-	// connected is true once media could flow, and associates once the client has described data. Until both work,
-	// the library keeps each description; early counts them.
-	// described is when the client first described itself, or data, in nanoseconds. It is 0 before.
+	// connected is true once the media transport is up. associates is true once the client has described a data
+	// connection. early counts the descriptions until both connections are up, because the library keeps these.
+	// described is the time of the first description, or of the first one with data, in Unix nanoseconds, or 0.
 	connected, associates atomic.Bool
 	early                 atomic.Int32
 	described             atomic.Int64
