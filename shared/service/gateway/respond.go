@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/platform/httpserver"
@@ -130,5 +129,3 @@ var (
 	streamType = []string{"text/event-stream"}
 	noStore    = []string{"no-store"}
 )
-
-func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
