@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,7 +67,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
 		o.sent, err = readMultipart(b, parameters["boundary"], o.find, take)
 	case err == nil && kind == "application/json":
-		err = o.readJSON(ctx, r, take)
+		err = o.readJSON(ctx, r, b, take)
 	default:
 		err = problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json.")}
 	}
@@ -177,13 +178,20 @@ func (b base64Reader) Read(p []byte) (int, error) {
 }
 
 // readJSON reads a JSON body, in which files are data URLs or ids of stored files.
-func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, take takeFile) error {
+func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, take takeFile) error {
 	s, account := o.service, o.c.who.Account()
-	if r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != "" {
+	isLarge := r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != ""
+	if isLarge && r.ContentLength <= maxOpenAIJSON {
+		arrived, err := spool(s.Scratch, b)
+		if err != nil {
+			return err
+		}
+		defer arrived.Close()
+		r.Body = arrived
 		waiting, cancel := context.WithTimeout(ctx, jsonWait)
 		defer cancel()
 		if !s.jsonTurns.Take(waiting, account) {
-			return fault.New(fault.Limited, "Too many large JSON bodies are arriving. Send files as multipart/form-data.")
+			return fault.New(fault.Limited, "Too many large JSON bodies are being read. Send files as multipart/form-data.")
 		}
 		defer s.jsonTurns.Release(account)
 	}
@@ -206,6 +214,27 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, take take
 		}
 	}
 	return nil
+}
+
+// spool stores a large JSON body in a temporary file until it is complete, so that slow clients use neither memory nor
+// turns. The file has no name, so closing it deletes it.
+func spool(folder string, b *body) (*os.File, error) {
+	arrived, err := os.CreateTemp(folder, "json-")
+	if err != nil {
+		return nil, err
+	}
+	err = os.Remove(arrived.Name())
+	if err == nil {
+		_, err = io.Copy(arrived, io.LimitReader(b, maxOpenAIJSON+1))
+	}
+	if err == nil {
+		_, err = arrived.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		arrived.Close()
+		return nil, err
+	}
+	return arrived, nil
 }
 
 func (o *openAIRequest) addText(name string, value json.RawMessage) error {

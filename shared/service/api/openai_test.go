@@ -10,6 +10,7 @@ import (
 	"image/color"
 	_ "image/jpeg"
 	"image/png"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/await"
 )
 
 func openAIWorld(t *testing.T, s setup) *world {
@@ -280,6 +282,31 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	}
 	if ids := w.jobIDs(studio, ""); len(ids) != 2 {
 		t.Errorf("the jobs are %q", ids)
+	}
+}
+
+// Bodies that arrive slowly do not keep others from being read.
+func TestOpenAISlowJSONBodiesHoldNoTurns(t *testing.T) {
+	w := openAIWorld(t, setup{})
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: await.Max}}
+	for range 2 {
+		body, send := io.Pipe()
+		request, _ := http.NewRequestWithContext(t.Context(), "POST", w.url+"/v1/images/edits", body)
+		request.ContentLength = 1 << 20
+		request.Header = http.Header{"Authorization": {"Bearer " + studio}, "Content-Type": {"application/json"}, "Expect": {"100-continue"}}
+		go func() {
+			if response, err := client.Do(request); err == nil {
+				response.Body.Close()
+			}
+		}()
+		defer send.Close()
+		if _, err := send.Write([]byte(" ")); err != nil { // sent only after the service has begun to read the body
+			t.Fatal(err)
+		}
+	}
+	a := w.openAI("POST", "/v1/images/edits", studio, "application/json", `{"model":"unknown","user":"`+strings.Repeat("x", 1<<20)+`"}`)
+	if a.status != http.StatusNotFound {
+		t.Errorf("%d %.300s", a.status, a.body)
 	}
 }
 
