@@ -132,7 +132,7 @@ func Gateway(model string) []Call {
 		{"POST /v1/completions", "/v1/completions", "{}", jsonType, invalid},
 		{"POST /v1/responses", "/v1/responses", "{}", jsonType, invalid},
 		{"GET /v1/responses/{response_id}", "/v1/responses/resp_0", "", "", ofAny(404, 404)},
-		{"DELETE /v1/responses/{response_id}", "/v1/responses/resp_0", "", "", ofAny(404, 404)},
+		{"DELETE /v1/responses/{response_id}", "/v1/responses/resp_0", "", "", ofKeys(404, 404)},
 		{"POST /v1/messages", "/v1/messages", "{}", jsonType, invalid},
 		{"POST /v1/messages/count_tokens", "/v1/messages/count_tokens", "{}", jsonType, invalid},
 		{"POST /v1/embeddings", "/v1/embeddings", "{}", jsonType, invalid},

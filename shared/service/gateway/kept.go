@@ -154,7 +154,10 @@ func (f *finder) read(id string) (kept gjson.Result, err error) {
 		return kept, apiErr
 	}
 	f.found++
-	if kept, err = unpack(content); err != nil {
+	if kept, err = unpack(content); err == nil {
+		err = f.who.CheckModel(kept.Get("response.model").Str)
+	}
+	if err != nil {
 		return kept, err
 	}
 	for _, list := range []string{"input", "response.output"} {
@@ -278,6 +281,9 @@ func (c *completion) appendItemID(edits []jsonedit.Edit, id gjson.Result) []json
 
 // keptResponse serves GET and DELETE of a kept response.
 func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	if r.Method == http.MethodDelete && who.Token != nil {
+		return credential.ErrKeyRequired
+	}
 	key := strings.TrimPrefix(r.PathValue("response_id"), responsePrefix)
 	content, err := g.findKept(r.Context(), who, key)
 	if err != nil {
@@ -290,6 +296,9 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 	}
 	kept, err := unpack(content)
 	text := kept.Get("response").Raw
+	if err == nil {
+		err = who.CheckModel(kept.Get("response.model").Str)
+	}
 	if err == nil && r.Method == http.MethodDelete {
 		err = g.config.Responses.Delete(r.Context(), who.Account(), key)
 		text = `{"id":"` + responsePrefix + key + `","object":"response","deleted":true}`

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/response"
 )
 
@@ -161,5 +162,30 @@ func TestMissingResponsesAreRejected(t *testing.T) {
 			!strings.Contains(gjson.Get(a.body, "error.message").Str, `"store": false`) {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 		}
+	}
+}
+
+func TestKeptResponsesKeepLimitsOfCredentials(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}, responses: responses(t),
+		rows: oneRow + strings.Replace(oneRow, "small", "other", 1)})
+	kept := gjson.Parse(w.post("/v1/responses", `{"model":"small","input":"x"}`).body)
+	id, item := kept.Get("id").Str, kept.Get("output.0.id").Str
+	key := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
+	ask := func(key, body string) answer {
+		return w.do(w.request(t.Context(), "POST", "/v1/responses", key, strings.NewReader(`{"model":"other",`+body+`}`)))
+	}
+	limited, any := w.token(credential.Scope{Models: []string{"other"}}), w.token(credential.Scope{})
+	for name, a := range map[string]answer{
+		"GET with a key": w.storedResponse("GET", id, key), "GET with a token": w.storedResponse("GET", id, limited),
+		"DELETE with a key": w.storedResponse("DELETE", id, key), "DELETE with a token": w.storedResponse("DELETE", id, any),
+		"previous":  ask(key, `"input":"x","previous_response_id":"`+id+`"`),
+		"reference": ask(limited, `"input":[{"type":"item_reference","id":"`+item+`"}]`),
+	} {
+		if a.status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if a := w.storedResponse("GET", id, any); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
