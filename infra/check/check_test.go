@@ -385,7 +385,7 @@ func testBroken(t *testing.T, d deployment) {
 		{"a timeout is another failure", "timeout", "engine_error",
 			trial{cloud: func(c *stubCloud) { c.code = job.EngineError }}},
 		{"signed uploads are rejected", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
-		{"stored bytes change", "upload", "read back the file with", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
+		{"stored bytes change", "upload", "the file has MD5", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
 		{"one account is served last", "fairness", "0 ended after it", trial{rewrite: last()}},
 		{"streams are cut off", "stream", "broke after", trial{rewrite: replacing("/chat/completions$", `data: \[DONE\]`, "")}},
 		{"usage is counted twice", "stream", "metered",

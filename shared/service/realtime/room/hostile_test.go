@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -472,6 +473,38 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 			t.Errorf("section %s may declare %d: %t", c.mid, c.source, got)
 		}
 	}
+	// A stream that opens while it is not declared cannot be declared again.
+	if bounds.buffer(packetio.RTPBufferPacket, 6); bounds.claim(map[uint32]string{6: "a"}) {
+		t.Error("a section may declare a stream with an unknown reader")
+	}
+}
+
+// The library reads a stream twice if a client declares it in several ways, and would panic.
+func TestReadersOfStreamTakeTurns(t *testing.T) {
+	var reading, total atomic.Int64
+	source := interceptor.RTPReaderFunc(func([]byte, interceptor.Attributes) (int, interceptor.Attributes, error) {
+		if reading.Add(1) > 1 {
+			t.Error("two goroutines read one stream")
+		}
+		defer reading.Add(-1)
+		time.Sleep(time.Millisecond)
+		if total.Add(1) > 20 {
+			return 0, nil, io.EOF
+		}
+		return 0, nil, nil
+	})
+	bounds := newIntake(func() {})
+	var readers sync.WaitGroup
+	for range 2 {
+		reader := bounds.BindRemoteStream(&interceptor.StreamInfo{SSRC: 5}, source)
+		readers.Go(func() {
+			_, _, err := reader.Read(make([]byte, maxPacket), nil)
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+		})
+	}
+	readers.Wait()
 }
 
 // The library keeps a transceiver for each section that a client has ever named, and all descriptions of a client

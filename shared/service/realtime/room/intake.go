@@ -71,7 +71,11 @@ type intake struct {
 	sources map[uint32]bool // sources of reports
 	// owners maps the SSRC of each stream of the connection to the mid of its section, or to "" if the client
 	// has not declared the stream.
-	owners   map[uint32]string
+	owners map[uint32]string
+	// declared is the part of owners in the client's latest description.
+	declared map[uint32]string
+	// turns contains a lock for the readers of each stream, by SSRC.
+	turns    map[uint32]*sync.Mutex
 	shared   newest
 	channels atomic.Int64
 	early    atomic.Int64
@@ -97,6 +101,7 @@ func newIntake(overflow func()) *intake {
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
+		turns: map[uint32]*sync.Mutex{},
 	}
 }
 
@@ -113,7 +118,7 @@ func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWr
 	i.opened++
 	if s.reports {
 		i.reported++
-	} else if _, known := i.owners[source]; !known {
+	} else if _, known := i.declared[source]; !known {
 		i.owners[source] = ""
 	}
 	excess := len(i.streams) > maxStreams || i.reported > maxReported || i.opened > maxOpened
@@ -137,6 +142,7 @@ func (i *intake) claim(sources map[uint32]string) bool {
 		}
 		i.owners[source] = mid
 	}
+	i.declared = sources
 	return len(i.owners) <= maxOpened
 }
 
@@ -326,12 +332,22 @@ func (i *intake) open() {
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
 // BindRemoteStream drops packets that skip too many of a stream's numbers, or of the numbers that all
-// of the client's streams share.
+// of the client's streams share. One reader of an SSRC waits for another: a client can make the library
+// read a stream twice, which would panic, or leave a reader waiting forever after the end.
 func (i *intake) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
 	own, shared := &newest{}, extensionID(info, sdp.TransportCCURI)
+	i.mu.Lock()
+	turn := i.turns[info.SSRC]
+	if turn == nil {
+		turn = &sync.Mutex{}
+		i.turns[info.SSRC] = turn
+	}
+	i.mu.Unlock()
 	return interceptor.RTPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
+			turn.Lock()
 			n, _, err := reader.Read(b, a)
+			turn.Unlock()
 			if err != nil {
 				return n, a, err
 			}

@@ -81,7 +81,11 @@ func (p *participant) newPeer() (*peer, error) {
 			p.room.keyAsked.Store(true)
 		}
 	})
+	var tracks sync.Map
 	one.OnTrack(func(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
+		if _, again := tracks.LoadOrStore(track, true); again {
+			return // the client sends the track with another SSRC, and its reader continues
+		}
 		switch {
 		case !p.publishes:
 		case track.Kind() == webrtc.RTPCodecTypeVideo:
