@@ -458,6 +458,11 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 			t.Errorf("%v: %v", values, err)
 		}
 	}
+	// A data section counts, whatever other lines say.
+	data := strings.Replace(section, "m=video", "m=application", 1) + "a=msid:m=application 0 x\r\n"
+	if d, err := read(data, "a", 5); err != nil || !d.data {
+		t.Errorf("a data section is not noticed: %v", err)
+	}
 	bounds := newIntake(func() {})
 	bounds.buffer(packetio.RTPBufferPacket, 7)
 	for _, c := range []struct {

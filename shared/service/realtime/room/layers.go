@@ -40,8 +40,8 @@ var extensions = []string{
 // description is a client's offer or answer, prepared for the library.
 type description struct {
 	text string
-	// sound is true if the client sends sound.
-	sound bool
+	// sound is true if the client sends sound, and data if it wants a data connection.
+	sound, data bool
 	// sources maps the SSRC of each stream to the mid of its section.
 	sources map[uint32]string
 }
@@ -78,6 +78,7 @@ func readOffer(text string) (d description, err error) {
 			d.sources[source] = mid
 		}
 		d.sound = d.sound || sendsSound(media)
+		d.data = d.data || media.MediaName.Media == "application" && media.MediaName.Port.Value != 0
 	}
 	whole, err := offer.Marshal()
 	if len(whole) > maxOffer {

@@ -2,7 +2,6 @@ package room
 
 import (
 	"errors"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,8 +73,7 @@ func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
 	}
 	client := iceUserOf(d.text)
 	p.bounds.client.Store(&client)
-	data := strings.Contains(d.text, "m=application ") && !strings.Contains(d.text, "m=application 0 ")
-	if data && p.associates.CompareAndSwap(false, true) {
+	if d.data && p.associates.CompareAndSwap(false, true) {
 		p.described.Store(time.Now().UnixNano())
 	}
 	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: kind, SDP: d.text}); err != nil {
