@@ -17,15 +17,19 @@ const AcceptedCodings = "gzip"
 // DecoderMemory is how much memory the decoder of a body takes, in bytes.
 const DecoderMemory = 96 << 10
 
-// Decompress makes the body of a request readable if it is compressed with gzip, and reports
-// whether it is. It reads at most the given number of compressed bytes; the caller must limit the
-// decompressed ones. If ok is false, the coding is not supported, and the response must be 415.
-func Decompress(r *http.Request, most int64) (compressed, ok bool) {
+// ErrCompressedTooLarge is the error of a compressed body that is larger than its limit.
+var ErrCompressedTooLarge = errors.New("the compressed body is too large")
+
+// Decompress makes the body of a request readable if it is compressed with gzip, and reports whether it is. It reads at
+// most the given number of compressed bytes; the caller must limit the decompressed ones. It calls large, if not nil,
+// before it reads more than 256 KiB of compressed bytes. If ok is false, the coding is not supported, and the response
+// must be 415.
+func Decompress(r *http.Request, most int64, large func() error) (compressed, ok bool) {
 	switch coding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); strings.TrimSpace(coding) {
 	case "", "identity":
 		return false, true
 	case "gzip", "x-gzip":
-		r.Body, r.ContentLength = newGzipBody(r.Body, most), -1
+		r.Body, r.ContentLength = newGzipBody(r.Body, most, large), -1
 		return true, true
 	}
 	return false, false
@@ -50,13 +54,22 @@ type gzipBody struct {
 	err     error
 }
 
-func newGzipBody(body io.ReadCloser, most int64) *gzipBody {
-	b, limited := &gzipBody{Closer: body}, io.LimitReader(body, most)
-	b.source = bufio.NewReader(readerFunc(func(p []byte) (int, error) {
-		if b.in > emptyBytes+b.out+b.out/8 {
-			return 0, errEmpty
+func newGzipBody(body io.ReadCloser, most int64, large func() error) *gzipBody {
+	b := &gzipBody{Closer: body}
+	b.source = bufio.NewReader(readerFunc(func(p []byte) (n int, err error) {
+		if b.in > emptyBytes && large != nil {
+			if err = large(); err != nil {
+				return 0, err
+			}
+			large = nil
 		}
-		n, err := limited.Read(p)
+		switch {
+		case b.in > emptyBytes+b.out+b.out/8:
+			return 0, errEmpty
+		case b.in > most:
+			return 0, ErrCompressedTooLarge
+		}
+		n, err = body.Read(p)
 		b.in += int64(n)
 		return n, err
 	}))

@@ -34,7 +34,7 @@ func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error
 	if r.ContentLength > most {
 		return nil, tooLarge
 	}
-	if _, ok := httpserver.Decompress(r, most); !ok {
+	if _, ok := httpserver.Decompress(r, most, nil); !ok {
 		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
 	}
 	text, err := io.ReadAll(&body{source: r.Body, left: most, tooLarge: tooLarge})

@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/service/gateway/apierror"
 )
 
@@ -40,6 +42,9 @@ type bodyMemory struct {
 	// waiting counts the requests that wait for memory. freed is closed when memory is released while requests wait.
 	waiting int
 	freed   chan struct{}
+
+	// decoders lets each account decompress only one large body at a time, because that can take a second.
+	decoders *ratelimit.Turns
 }
 
 // newBodyMemory returns a budget of total bytes, but at least enough for two maximum-size requests.
@@ -54,7 +59,7 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	total = max(total, 4*(MaxBody+1))
 	return &bodyMemory{
 		total: total, perAccount: total / 2, forBatches: total / 4, wait: wait,
-		accounts: map[string]int64{}, freed: make(chan struct{}),
+		accounts: map[string]int64{}, freed: make(chan struct{}), decoders: ratelimit.NewTurns(math.MaxInt, math.MaxInt-1),
 	}
 }
 

@@ -2,15 +2,19 @@ package gateway_test
 
 import (
 	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/await"
 )
 
 // Codex adds metadata to each item if it believes that the gateway is OpenAI's service.
@@ -199,6 +203,40 @@ func TestRerankHasTheAliasesOfOtherServers(t *testing.T) {
 	}
 }
 
+// Decompressing takes long, so an account cannot do it more than once at a time.
+func TestAccountsDecompressOneLargeBodyAtATime(t *testing.T) {
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
+	random := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	large := zipped(strings.Replace(plain, "one two", base64.StdEncoding.EncodeToString(random), 1))
+	ask := func(key string, body io.Reader) <-chan answer {
+		got := make(chan answer, 1)
+		request := w.request(t.Context(), "POST", "/v1/chat/completions", key, body, "Content-Encoding: gzip")
+		go func() { got <- w.do(request) }()
+		return got
+	}
+	body, send := io.Pipe()
+	first := ask(studio, body)
+	io.WriteString(send, large[:1<<19])
+	await.Until(t, "the first body is being decompressed", func() bool { return w.gateway.Decompresses("studio") })
+	second := ask(studio, strings.NewReader(large))
+	select {
+	case a := <-second:
+		t.Errorf("while another body arrives: %d %.200s", a.status, a.body)
+	case <-time.After(time.Second):
+	}
+	if a := await.Receive(t, "another account's response", ask(rival, strings.NewReader(large))); a.status != 200 {
+		t.Errorf("another account: %d %.200s", a.status, a.body)
+	}
+	io.WriteString(send, large[1<<19:])
+	send.Close()
+	for _, got := range []<-chan answer{first, second} {
+		if a := await.Receive(t, "a response", got); a.status != 200 {
+			t.Errorf("%d %.200s", a.status, a.body)
+		}
+	}
+}
+
 // Anthropic's libraries send their version and key with every call, and read only their error format.
 func TestAnthropicsClientsAreRecognized(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -256,6 +294,8 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 		{"nothing", "/v1/chat/completions", "gzip", "", 400},
 		{"a bomb", "/v1/chat/completions", "gzip", string(bomb()), 413},
 		{"many empty blocks", "/v1/chat/completions", "gzip", zipped("")[:10] + strings.Repeat("\x00\x00\x00\xff\xff", 200_000), 400},
+		{"much without content", "/v1/chat/completions", "gzip", zipped(strings.Repeat(" ", 16<<20)) +
+			zipped("")[:10] + strings.Repeat("\x00\x00\x00\xff\xff", 2<<20), 413},
 		{"many empty members", "/v1/chat/completions", "gzip", strings.Repeat(zipped(""), 200), 400},
 	} {
 		a := w.post(c.path, c.body, "Content-Encoding: "+c.coding)

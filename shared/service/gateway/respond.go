@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -75,6 +76,11 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 }
 
 func bodyError(err error) *apierror.Error {
+	if errors.Is(err, httpserver.ErrCompressedTooLarge) {
+		apiErr := tooLarge()
+		apiErr.Message = fmt.Sprintf("The compressed request body is larger than %d bytes. Send it uncompressed.", maxCompressed)
+		return apiErr
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &apierror.Error{
 			Status: http.StatusRequestTimeout, Type: apierror.InvalidRequest,
