@@ -54,7 +54,7 @@ func testOwnChat(t *testing.T, client *servertest.Client) {
 	bearer := []string{"Authorization", "Bearer " + client.Key, "Content-Type", "application/json", "Accept", anything}
 	listed, err := client.Get(bounded(t), "/v1/models", bearer...)
 	models := string(listed.Body)
-	if err != nil || strings.Count(models, `"id"`) != 1 || !strings.Contains(models, `"studio-chat"`) {
+	if err != nil || strings.Count(models, `"id"`) != 3 || !strings.Contains(models, `"studio-chat"`) {
 		t.Errorf("the models: %v %s", err, models)
 	}
 	const chat = `{"model": "studio-chat", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 100}`

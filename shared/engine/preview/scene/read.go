@@ -12,7 +12,7 @@ type Result struct {
 	place, light string
 }
 
-func Names() []string { return slices.Sorted(maps.Keys(places)) }
+func Names() []string { return slices.Compact(slices.Sorted(maps.Values(places))) }
 
 func Read(prompt string) Result {
 	words := wordsOf(prompt)

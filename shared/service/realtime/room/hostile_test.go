@@ -363,6 +363,16 @@ func TestMediaIsLimited(t *testing.T) {
 	if passed < mediaRate || passed > 2*mediaRate {
 		t.Errorf("%d packets pass", passed)
 	}
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	viewer, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one"}, livekit.Version1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer viewer.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
+	if burst := viewer.own.bounds.media.Burst(); burst != unwantedRate {
+		t.Errorf("a client that may only watch may send %d packets at once", burst)
+	}
 }
 
 // Each packet of sound goes to all viewers.

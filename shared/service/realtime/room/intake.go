@@ -48,8 +48,9 @@ const (
 	// reportRate and reportBurst limit reports in bytes, with reportHead more for each packet. Browsers send about
 	// 20 packets of 100 bytes per second.
 	reportRate, reportBurst, reportHead = 40_000, 80_000, 200
-	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600.
-	mediaRate = 3000
+	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600. unwantedRate is the
+	// limit for clients that may only watch.
+	mediaRate, unwantedRate = 3000, 50
 	// gapRate and gapBurst limit the missing sequence numbers between a client's packets, because
 	// the library does work for each. A client that restarts a stream skips up to 32,766.
 	gapRate, gapBurst = 20_000, 1 << 16

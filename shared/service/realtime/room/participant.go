@@ -75,6 +75,10 @@ func (p *participant) newPeer() (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !p.publishes {
+		one.bounds.media.SetLimit(unwantedRate)
+		one.bounds.media.SetBurst(unwantedRate)
+	}
 	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
 			one.connected.Store(true)
