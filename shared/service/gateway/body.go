@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +41,14 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	}
 	isLarge, turns := false, memory.memory.decoders
 	compressed, apiErr := decompress(r, func() error {
-		isLarge = turns.Take(r.Context(), memory.account)
-		return r.Context().Err()
+		waiting, cancel := context.WithTimeout(r.Context(), memory.memory.wait)
+		defer cancel()
+		if isLarge = turns.Take(waiting, memory.account); isLarge {
+			return nil
+		}
+		busy := tooMuchInFlight(true)
+		busy.Message = "Another large compressed body of this account is arriving. Send large bodies uncompressed."
+		return busy
 	})
 	defer func() {
 		if isLarge {

@@ -76,6 +76,9 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 }
 
 func bodyError(err error) *apierror.Error {
+	if busy := (*apierror.Error)(nil); errors.As(err, &busy) {
+		return busy
+	}
 	if errors.Is(err, httpserver.ErrCompressedTooLarge) {
 		apiErr := tooLarge()
 		apiErr.Message = fmt.Sprintf("The compressed request body is larger than %d bytes. Send it uncompressed.", maxCompressed)
