@@ -84,22 +84,16 @@ func TestJSONIsCompressedForClientsThatAcceptIt(t *testing.T) {
 }
 
 func TestResponsesDoNotWaitForCompression(t *testing.T) {
-	text, stop := `"`+strings.Repeat("hello ", 1000)+`"`, make(chan struct{})
+	text := `"` + strings.Repeat("hello ", 1000) + `"`
 	var busy sync.WaitGroup
 	for range 4 {
 		busy.Go(func() {
-			for large := make([]byte, 16<<20); ; {
-				select {
-				case <-stop:
-					return
-				default:
-					httpserver.Compress(large)
-				}
+			for large := make([]byte, 16<<20); t.Context().Err() == nil; {
+				httpserver.Compress(large)
 			}
 		})
 	}
-	defer busy.Wait()
-	defer close(stop)
+	t.Cleanup(busy.Wait)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
