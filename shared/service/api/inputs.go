@@ -27,6 +27,8 @@ type inputs struct {
 	account    string
 	jobID      string
 	references []fileReference
+	// noURLs means that no files are fetched from URLs.
+	noURLs bool
 	// copies is how many more jobs to submit with the same inputs.
 	copies int
 	// earlier returns the job of an earlier request with the same Idempotency-Key, or "".

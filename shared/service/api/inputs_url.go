@@ -54,6 +54,8 @@ func (in *inputs) takeURL(ctx context.Context, p filePart, take takeFile) (*job.
 		return nil, nil, err
 	case len(url) > maxURL:
 		return invalid("The URL is longer than 2048 bytes, or is a data: URL without base64.")
+	case in.noURLs:
+		return invalid("A large JSON body must not contain URLs. Send the request as multipart/form-data.")
 	case in.service.Fetch == nil:
 		return invalid("URLs are not supported here.")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/service/api"
 	"cutroom/shared/testkit/await"
 )
 
@@ -51,7 +52,7 @@ func TestInputsByURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, setup{maxUpload: 1 << 20, fetch: webhookhttp.NewFetcher(webhookhttp.Config{Targets: targets})})
+	w := newWorld(t, setup{groups: append(api.AllGroups(), api.OpenAIVideos), maxUpload: 1 << 20, fetch: webhookhttp.NewFetcher(webhookhttp.Config{Targets: targets})})
 	data := func(content string) string {
 		return "data:video/mp4;base64," + base64.StdEncoding.EncodeToString([]byte(content))
 	}
@@ -81,6 +82,13 @@ func TestInputsByURL(t *testing.T) {
 	if a := w.post("gen-2.5", studio, upload("data", files.URL+"/a.mp4"), text("prompt", "x")); a.status != 422 {
 		t.Errorf("a file with a URL: %d %s", a.status, a.body)
 	}
+	for padding, want := range map[int]int{0: 200, 300 << 10: 400} {
+		if a := w.openAI("POST", "/v1/videos", studio, "application/json", `{"model":"gen-2.5","prompt":"x","input_reference":{"image_url":"`+
+			files.URL+`/a.mp4"},"user":"`+strings.Repeat("x", padding)+`"}`); a.status != want {
+			t.Errorf("JSON with %d bytes more: %d %s, want %d", padding, a.status, a.body, want)
+		}
+	}
+	before = len(w.files())
 	// If the caller leaves, the transfer ends.
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {

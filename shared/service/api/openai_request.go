@@ -67,7 +67,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
 		o.sent, err = readMultipart(b, parameters["boundary"], o.find, take)
 	case err == nil && kind == "application/json":
-		err = o.readJSON(ctx, r, b, take)
+		err = o.readJSON(ctx, r, b, in, take)
 	default:
 		err = problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json.")}
 	}
@@ -178,7 +178,7 @@ func (b base64Reader) Read(p []byte) (int, error) {
 }
 
 // readJSON reads a JSON body, in which files are data URLs or ids of stored files.
-func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, take takeFile) error {
+func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, in *inputs, take takeFile) error {
 	s, account := o.service, o.c.who.Account()
 	isLarge := r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != ""
 	if isLarge && r.ContentLength <= maxOpenAIJSON {
@@ -194,6 +194,7 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 			return fault.New(fault.Limited, "Too many large JSON bodies are being read. Send files as multipart/form-data.")
 		}
 		defer s.jsonTurns.Release(account)
+		in.noURLs = true // a slow server would hold the turn
 	}
 	object, err := readLongJSON(r, maxOpenAIJSON, " Send large files as multipart/form-data.")
 	if err != nil {
