@@ -84,16 +84,6 @@ func (k kept) raw(t *testing.T, operation string, body any) []byte {
 
 const secretOfItems = "ck_of_earlier_versions"
 
-func itemsJob(id string) job.Job {
-	j := newJob("job_" + id)
-	j.Key, j.CreatedAt, j.Deadline = keyOfItems().ID, longAgo, farAway
-	j.Request = job.Request{
-		Prompt: "noir", Options: map[string]any{"strength": int64(3)},
-		Inputs: map[string]job.Input{"data": {Blob: "jobs/job_" + id + "/data", MIME: "video/mp4", Size: 7}},
-	}
-	return j
-}
-
 func keyOfItems() credential.Key {
 	key, err := credential.NewKey(secretOfItems, "acme", credential.DefaultTier, "laptop", longAgo)
 	if err != nil {
