@@ -484,12 +484,16 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := bounds.claim(d.sources); got != c.want {
+		if got := bounds.claim(d); got != c.want {
 			t.Errorf("section %s may declare %d: %t", c.mid, c.source, got)
 		}
 	}
+	layered, err := read(strings.ReplaceAll(section, "a=ssrc:%d x", "a=rid:f send"), "a")
+	if err != nil || bounds.claim(layered) {
+		t.Errorf("a section may name its stream in another way: %v", err)
+	}
 	// A stream that opens while it is not declared cannot be declared again.
-	if bounds.buffer(packetio.RTPBufferPacket, 6); bounds.claim(map[uint32]string{6: "a"}) {
+	if bounds.buffer(packetio.RTPBufferPacket, 6); bounds.claim(description{sources: map[uint32]string{6: "a"}}) {
 		t.Error("a section may declare a stream with an unknown reader")
 	}
 }

@@ -75,6 +75,8 @@ type intake struct {
 	owners map[uint32]string
 	// declared is the part of owners in the client's latest description.
 	declared map[uint32]string
+	// layered contains each section that has had a stream, and is true if the stream has a rid.
+	layered map[string]bool
 	// turns contains a lock for the readers of each stream, by SSRC.
 	turns    map[uint32]*sync.Mutex
 	shared   newest
@@ -102,7 +104,7 @@ func newIntake(overflow func()) *intake {
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
-		turns: map[uint32]*sync.Mutex{},
+		turns: map[uint32]*sync.Mutex{}, layered: map[string]bool{},
 	}
 }
 
@@ -132,18 +134,29 @@ func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWr
 	return s
 }
 
-// claim reports whether a section may declare each of the sources: the SSRC is new, or has belonged to the same
-// section before. Otherwise, two of the library's goroutines would read one stream, and panic.
-func (i *intake) claim(sources map[uint32]string) bool {
+// claim reports whether the description keeps each stream as it was: an SSRC is new or has belonged to the same section
+// before, and a section that has named a stream by its rid or SSRC still does so. Otherwise, the library would read one
+// stream twice, or one that has not started, and panic.
+func (i *intake) claim(d description) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for source, mid := range sources {
-		if owner, known := i.owners[source]; known && owner != mid {
+	named := func(mid string, byRID bool) bool {
+		before, known := i.layered[mid]
+		i.layered[mid] = byRID
+		return !known || before == byRID
+	}
+	for mid := range d.layered {
+		if !named(mid, true) {
+			return false
+		}
+	}
+	for source, mid := range d.sources {
+		if owner, known := i.owners[source]; known && owner != mid || !named(mid, false) {
 			return false
 		}
 		i.owners[source] = mid
 	}
-	i.declared = sources
+	i.declared = d.sources
 	return len(i.owners) <= maxOpened
 }
 

@@ -42,8 +42,10 @@ type description struct {
 	text string
 	// sound is true if the client sends sound, and data if it wants a data connection.
 	sound, data bool
-	// sources maps the SSRC of each stream to the mid of its section.
+	// sources maps the SSRC of each stream to the mid of its section. layered contains the mids of sections whose
+	// stream has a rid instead.
 	sources map[uint32]string
+	layered map[string]bool
 }
 
 // readOffer prepares a client's offer. It keeps only the usual attributes, the supported codecs, the best of a
@@ -61,7 +63,7 @@ func readOffer(text string) (d description, err error) {
 	if len(offer.MediaDescriptions) > maxSections {
 		return d, errOffer
 	}
-	d.sources = map[uint32]string{}
+	d.sources, d.layered = map[uint32]string{}, map[string]bool{}
 	mids := map[string]bool{}
 	offer.Attributes = tidy(offer.Attributes, func(sdp.Attribute) bool { return true })
 	for _, media := range offer.MediaDescriptions {
@@ -71,6 +73,9 @@ func readOffer(text string) (d description, err error) {
 			return d, errOffer
 		}
 		mids[mid] = true
+		if _, layered := media.Attribute("rid"); layered {
+			d.layered[mid] = true
+		}
 		for _, source := range sources {
 			if _, taken := d.sources[source]; taken {
 				return d, errOffer
@@ -123,6 +128,10 @@ func tidySection(media *sdp.MediaDescription) (sources []uint32) {
 		if a.Key == "simulcast" && best != "" {
 			media.Attributes[i].Value = "send " + best
 		}
+	}
+	if best == "" && len(sources) == 0 {
+		// Otherwise, the library would assign any stream to the section.
+		media.Attributes = append(media.Attributes, sdp.Attribute{Key: "ssrc", Value: "none"})
 	}
 	return sources
 }

@@ -68,7 +68,7 @@ func (p *peer) isLate() bool {
 // describeClient applies a client's description and remembers the client's credentials. A client may not have more
 // than maxSections sections in all: for each, the library keeps a transceiver as long as the connection.
 func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
-	if !p.bounds.claim(d.sources) {
+	if !p.bounds.claim(d) {
 		return errOffer
 	}
 	client := iceUserOf(d.text)
