@@ -51,7 +51,7 @@ func (b *bench) auth(ctx context.Context) error {
 	var used atomic.Int64
 	authenticated, err := perSecond(ctx, func(ctx context.Context) error {
 		token := tokens[int(used.Add(1)-1)%len(tokens)]
-		// Only an authenticated client gets 404 for the missing job.
+		// The 404 for the missing job shows that the client was authenticated.
 		_, err := send(ctx, client, http.MethodGet, server.URL()+"/v1/jobs/job_unknown", token, "", http.StatusNotFound)
 		return err
 	})
@@ -96,7 +96,7 @@ func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []
 	return tokens, minted, err
 }
 
-// perSecond makes authCallers clients repeat a call and returns the rate per second.
+// perSecond has authCallers clients repeat a call concurrently and returns the total number of calls per second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
 	counted := make([]int, authCallers)

@@ -19,7 +19,8 @@ import (
 
 const (
 	burstJobs = 50
-	// burstReaders clients read job states during the burst. Each reads once per interval.
+	// burstReaders is the number of clients that read job states during the burst. Each reads once per
+	// burstReadEvery.
 	burstReaders   = 4
 	burstReadEvery = 20 * time.Millisecond
 	// burstBar is the maximum time for all jobs, as a multiple of the engine's time. burstReadBar
@@ -46,7 +47,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	// The admission check learns the duration of an edit from the first edit.
+	// Run one edit first, so that the admission check knows how long an edit takes.
 	if err := editByService(ctx, client, servertest.File("data", "short.mp4", clip), e.prompt); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 		return accepted, f, err
 	}
 	f.took = time.Since(begun)
-	// The last thumbnails may still be in progress. They are part of the jobs' work.
+	// Wait for the last thumbnails, because they are part of the jobs' work.
 	used, err := settledTime(ctx, server.PID())
 	if err != nil {
 		return accepted, f, err
@@ -137,8 +138,8 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 
 type burstFigures struct {
 	accepted, rejected, lost int
-	// slowest is the time until the last submission got its response. took is the time until all jobs were
-	// completed. floor is the engine's time for the same edits. The state reads run in both cases.
+	// slowest is the time until the last submission got its response. took is the time until all jobs were completed.
+	// floor is the engine's time for the same edits. States are read during both measurements.
 	slowest, took, floor time.Duration
 	// used is the CPU time of the server and its child processes; usedAlone is the CPU time of the
 	// engine and the idle server. readCost is this process's CPU time for one read.

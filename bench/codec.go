@@ -20,8 +20,8 @@ const (
 	codecBar = 1.3
 )
 
-// codec decodes and encodes a live stream as a session without a prompt does, once with the
-// sandboxed codec and, as the floor, with libvpx in this process.
+// codec decodes and encodes a live stream as a session without a prompt does, once with the sandboxed codec and once
+// with libvpx in this process, which is the floor.
 func (b *bench) codec(ctx context.Context) error {
 	direct, err := libvpx.Load("")
 	if err != nil {

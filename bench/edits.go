@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// editsSeconds is the length of the clip that every look edits.
+	// editsSeconds is the length, in seconds, of the clip that is edited.
 	editsSeconds = 2
-	// The editsAgain slowest looks, by elapsed time and by CPU time, are measured editsRounds more
-	// times, alternating with the floor.
+	// The slowest looks are measured again, editsAgain by elapsed time and editsAgain by CPU time. Each is measured
+	// editsRounds more times, alternating with the floor.
 	editsAgain, editsRounds = 3, 5
 	// editsBar is the slowest look's maximum time, as a multiple of the time without an edit.
 	editsBar = 3.0
@@ -38,8 +38,8 @@ func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
 // edits makes the preview engine edit a 1280x720 clip with every look and the ordinary edits. The floor decodes and
-// encodes the same clip as the engine does, without an edit. The engine encodes looks whose frames differ a lot from
-// one another with less effort than the floor uses.
+// encodes the same clip as the engine does, without an edit. For looks whose frames differ a lot from one another,
+// the engine encodes with less effort than the floor.
 func (b *bench) edits(ctx context.Context) error {
 	clip, err := b.largeClip(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (b *bench) edits(ctx context.Context) error {
 		}
 		all = append(all, one)
 	}
-	// The slowest look by elapsed time may not be the slowest by CPU time, because other load on
-	// the machine affects CPU time less.
+	// The slowest look by elapsed time is not always the slowest by CPU time, because other load on the machine
+	// affects CPU time less.
 	again := map[string][]lookTime{}
 	for _, order := range []func(a, b lookTime) int{byClock, byUse} {
 		slices.SortFunc(all, order)

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// To measure latency, gatewayCalls sequential requests of each kind go to every target in each
-	// of gatewayRounds rounds.
+	// Latency is measured in gatewayRounds rounds. In each round, every target gets gatewayCalls requests of each
+	// kind, one after another.
 	gatewayCalls, gatewayRounds = 600, 5
-	// To measure throughput, gatewayCallers clients with keep-alive connections send requests
-	// concurrently for gatewayTime, gatewayTurns times.
+	// Throughput is measured gatewayTurns times, for gatewayTime each. Meanwhile gatewayCallers clients with
+	// keep-alive connections send requests concurrently.
 	gatewayCallers = 64
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
@@ -242,7 +242,7 @@ func processorTimes(pid int) (own, children time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The name, in parentheses, may contain any characters.
+	// Skip the name in parentheses, which may contain any characters.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	for i, field := range fields[11:15] { // user and system time of the process, then of its children
 		ticks, err := strconv.Atoi(field)

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// flowStreams streams are open concurrently. Each gets a chunk every flowEvery. The
-	// flowQuantile quantile of the time between two chunks must be at most flowBar.
+	// flowStreams streams are open concurrently. Each gets a chunk at intervals of flowEvery. flowBar is the maximum
+	// time between two chunks, measured at the quantile flowQuantile.
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
 	// translatedStreams is the number of streams used to measure the translation of a chunk.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers clients send large prompts concurrently, largeWaves times. The memory after the last wave may
-	// be at most largeGrowth times the memory after the second, because the first wave fills the heap.
+	// largeCallers is the number of clients that send large prompts concurrently, in largeWaves waves. The memory
+	// after the last wave may be at most largeGrowth times the memory after the second. The first wave is ignored,
+	// because it fills the heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1

@@ -17,7 +17,7 @@ const (
 	// each kind are written.
 	grownSize = 10 << 30
 	grownStep = 500_000
-	// grownBar is the maximum time of a start with this database.
+	// grownBar is the maximum startup time with this database.
 	grownBar = 2 * time.Second
 )
 

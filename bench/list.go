@@ -103,7 +103,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	}
 	first := func(context.Context) (string, error) { return "", nil }
 	deep := func(ctx context.Context) (string, error) {
-		// The page is past the middle, with more pages after it.
+		// The page starts at a random position past the middle, with more pages after it.
 		return cursors.Make(ctx, manyAccount, filled.ID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{

@@ -74,7 +74,7 @@ func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture
 	return slowest, nil
 }
 
-// editFor edits frames with a look for a while and returns the frame rate, based on the median frame.
+// editFor edits frames with a look for a while and returns the frame rate, based on the median time per frame.
 func editFor(ctx context.Context, live *frame.Engine, name string, picture *engine.Picture) (float64, error) {
 	editor, err := live.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
@@ -84,7 +84,7 @@ func editFor(ctx context.Context, live *frame.Engine, name string, picture *engi
 	if _, err := editor.SetPrompt(ctx, name); err != nil {
 		return 0, err
 	}
-	// The first frame waits until the look has been prepared.
+	// Do not measure the first frame, which waits until the look has been prepared.
 	if _, err := editor.Edit(ctx, picture); err != nil {
 		return 0, err
 	}

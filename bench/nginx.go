@@ -53,7 +53,7 @@ type nginxProxy struct {
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		// An ordinary user's PATH may not include /usr/sbin.
+		// An ordinary user's PATH often lacks /usr/sbin.
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, errors.New("nginx, which the floor needs, is not installed")
 		}

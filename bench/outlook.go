@@ -52,7 +52,7 @@ func (b *bench) outlook(ctx context.Context) error {
 			all = append(all, estimated{client: clients[i], id: job.ID})
 		}
 	}
-	// Queue estimates are cached for two seconds.
+	// Wait, because queue estimates are cached for two seconds.
 	select {
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():

@@ -12,7 +12,7 @@ import (
 
 const (
 	overheadRounds = 5
-	// A job's overhead must stay below this fraction of the floor, or below this time.
+	// A job's overhead must stay below the fraction overheadPart of the floor, or below overheadTime.
 	overheadPart = 0.03
 	overheadTime = 100 * time.Millisecond
 )

@@ -24,14 +24,14 @@ import (
 const (
 	// realtimeFrames is the number of frames edited in sequence in one session.
 	realtimeFrames = 400
-	// realtimePrompt requests a look of medium render time.
+	// realtimePrompt requests a look that takes a medium time to render.
 	realtimePrompt = "a watercolor painting"
 	// frameBar is the maximum time for a frame through the server, as a multiple of the engine's time.
 	frameBar = 1.5
 )
 
-// realtime measures a frame's latency in a session, and with only the engine. The client runs on
-// the same CPUs as the server.
+// realtime measures the latency of a frame, once in a session and once with only the engine. The client runs on the
+// same CPUs as the server.
 func (b *bench) realtime(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "realtime")
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	// signingSize is the approximate size of the signed video, in bytes.
 	signingSize   = 100 << 20
 	signingRounds = 5
-	// signingBar is the maximum time for signing a result, as a multiple of the time for copying
-	// and hashing it, which storing it requires anyway.
+	// signingBar is the maximum time for signing a result, as a multiple of the time for copying and hashing it.
+	// Storing a result requires copying and hashing in any case.
 	signingBar = 6
 )
 

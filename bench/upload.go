@@ -23,8 +23,8 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// uploadBar is a multiple of the floor. uploadMemoryBar is the maximum memory, in bytes, above that of the idle
-	// server.
+	// uploadBar is the maximum upload time, as a multiple of the floor. uploadMemoryBar is the maximum memory, in
+	// bytes, on top of the idle server's.
 	uploadBar       = 1.0
 	uploadMemoryBar = 24 << 20
 )

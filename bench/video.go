@@ -28,8 +28,8 @@ const (
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond
 	firstBar = time.Second
-	// lossSeconds is how long the network drops packets. settleBar is the maximum time after that
-	// until the latency is normal again.
+	// lossSeconds is how long the network drops packets. settleBar is the maximum time from the end of the loss until
+	// the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
 	// videoTime is the timeout for a browser task.
@@ -196,7 +196,7 @@ func signed(d time.Duration) string {
 	return "+" + short(d)
 }
 
-// load returns the load average of the last minute, because times mean little on a busy machine.
+// load returns the load average of the last minute. It is printed because times mean little on a busy machine.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

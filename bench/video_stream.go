@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// videoStreams streams are forwarded concurrently for videoStreamTime, each with videoBitrate
-	// kbit/s and videoRate frames per second.
+	// videoStreams is the number of streams that are forwarded concurrently. Each has videoBitrate kbit/s and
+	// videoRate frames per second.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
 	videoStreamTime                       = 18 * time.Second // long enough to send the frames three times
 	// streamBar is the maximum CPU time of a stream, as a multiple of libvpx's time.
@@ -176,7 +176,7 @@ func processorTimeOf(pid int) (sum time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name, in brackets, may have spaces. utime is the 12th field after it (proc(5)).
+	// Skip the name in parentheses, which may contain spaces. utime is the 12th field after it (proc(5)).
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {

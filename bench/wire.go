@@ -34,8 +34,8 @@ const largePrompt = 200 << 10
 var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
 	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
 
-// A chat with one of these values of "user" gets a stream from the model server: all chunks
-// immediately, or single chunks at a steady rate.
+// If a chat's "user" has one of these values, the model server responds with a stream: all chunks immediately, or
+// single chunks at a steady rate.
 const (
 	burstUser, flowUser = "burst", "flow"
 	burstChunks         = 2000
@@ -177,8 +177,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has several clients repeat a request for the duration length. It returns the number of calls and the
-// total time.
+// wireCalls has several clients repeat a request for the given time. It returns the number of calls and the elapsed
+// time.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -276,7 +276,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		// The options are at the end of a request.
+		// Search only the end of a request, because the options are there.
 		asked := body[max(0, length-200):]
 		if length == 0 {
 			if _, err := io.WriteString(conn, modelList); err != nil {

@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// worker runs workerRuns jobs of workerEdit each. The overhead does not grow with the length of the edit.
+	// workerRuns is the number of jobs, and workerEdit is the time that each edit takes. The overhead does not grow
+	// with the length of the edit.
 	workerRuns = 8
 	workerEdit = time.Second
 	// workerPart is the bar for the worker's overhead, as a fraction of the engine's time.
@@ -36,9 +37,9 @@ const (
 	slowStore = 150 * time.Millisecond
 )
 
-// worker makes an engine server process a queue. It compares the time from the start of the first
-// edit to the end of the last with the time of the same edits requested in sequence, without queue,
-// records and blobs. The engine server only waits, so the difference is its idle time.
+// worker makes an engine server process a queue. It measures the time from the start of the first edit to the end of
+// the last. The floor is the time of the same edits requested in sequence, without queue, records and blobs. The
+// engine server only waits, so the difference is its idle time.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)

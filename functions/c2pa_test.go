@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// ownPicture returns a picture that is signed the way a worker of the deployment does it. The
-// worker publishes its certificates for verifiers.
+// ownPicture returns a picture that is signed as a deployment's worker signs results. The worker publishes its
+// certificates for verifiers.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)

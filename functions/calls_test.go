@@ -50,8 +50,8 @@ func TestJobNeedsFewCalls(t *testing.T) {
 	w.work(t)
 	worker := w.proxy
 	calls := map[string]int{}
-	// count adds the calls made since it was last called. more reports whether any call was not the worker's poll for
-	// its next job.
+	// count adds the calls made since it was last called. more reports whether any of them was something other than
+	// the worker's poll for its next job.
 	count := func() (more bool) {
 		for _, proxy := range []*awstest.Proxy{function, worker} {
 			for call, n := range proxy.Calls() {

@@ -73,7 +73,8 @@ func casesOf(t *testing.T, name string) []string {
 	for i, path := range cases {
 		cases[i] = strings.TrimSuffix(path, ".want.json")
 	}
-	// Jobs from other events are listed too, once a worker has run them.
+	// Run the listing first, because a worker may have run the jobs of other events by then, and they would be listed
+	// too.
 	first := filepath.Join("..", "events", "jobs", "list")
 	slices.SortStableFunc(cases, func(a, b string) int {
 		switch {

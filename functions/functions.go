@@ -89,8 +89,8 @@ func Find(name string) (Function, bool) {
 	return all[i], true
 }
 
-// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment passes to the
-// function. It keeps variables without the prefix CUTROOM_.
+// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment passes to the function. These
+// include all settings without the prefix CUTROOM_.
 func (f Function) Environment(settings []string) []string {
 	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")

@@ -118,7 +118,7 @@ type world struct {
 	proxy *awstest.Proxy
 }
 
-// discard is a dispatcher that sends jobs to no worker.
+// discard is a dispatcher that drops its jobs, so no worker receives them.
 type discard struct{}
 
 func (discard) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
@@ -154,8 +154,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// deployedNames maps local names to the names in a deployment of the stage "dev". tables is keyed
-// by the name in the schema, others by name or ARN.
+// deployedNames maps local names to the names in a deployment of the stage "dev". tables maps names in the schema to
+// local names. others maps local names or ARNs to names in the deployment.
 func deployedNames(tables, others map[string]string) map[string]string {
 	names := map[string]string{"state machine of a token": "cutroom-dev-jobs"}
 	for table, name := range tables {
@@ -292,7 +292,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings with which a program calls AWS. Its role's policies limit the calls.
+// endpoint returns the settings that let a program call AWS, limited to what the role's policies permit.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})
@@ -337,8 +337,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB, or
-// 19 MB if no client waits for a model's first token.
+// Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB. The limit is 19 MB for
+// functions for which no client waits while a model produces its first token.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

@@ -87,7 +87,7 @@ func unneeded() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// GPU workers have a copy of this role.
+	// GPU workers have a copy of this role, so it must permit the same calls.
 	for _, r := range asked.Of("WorkerTaskRole") {
 		decided, err := account.Decide("gpu/TaskRole", r)
 		if err != nil {

@@ -134,7 +134,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// The request is rejected immediately. Many clients wake the workers only once.
+// The request is rejected immediately, but wakes the workers. Many such requests wake them only once.
 func TestImageRequestStartsFirstWorker(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -53,7 +53,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(r.status)
 }
 
-// queued removes the due attempts from the queue and returns them, with the number of attempts that were queued.
+// queued removes the due attempts from the queue and returns them. all is the number of attempts that were queued,
+// due or not.
 func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())

@@ -19,8 +19,8 @@ type alarm struct {
 	metric      awscloudwatch.IMetric
 	above       float64
 	periods     int
-	// second marks an alarm that only repeats another alarm, later or less precisely. It exists
-	// only if the options request all alarms.
+	// second marks an alarm that only repeats another alarm, later or less precisely. Such alarms exist only if the
+	// options request all alarms.
 	second bool
 	// silence makes missing data count as above the limit.
 	silence bool
@@ -153,10 +153,10 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-// waiting returns the age in seconds of a queue's oldest message if messages have been waiting for this many
-// minutes, otherwise 0. SQS includes messages in progress in the age, so a high age may only mean a long edit.
-// The number of waiting messages says nothing about their age. A queue is late if every minute's data point shows
-// waiting messages and the oldest message is over the limit.
+// waiting returns the age of a queue's oldest message, in seconds, or 0 if no message was waiting at some time during
+// the given minutes. A high age may only mean a long edit, because SQS includes messages in progress. The number of
+// waiting messages does not show how long they have waited. So a queue is late only if it always has waiting messages
+// and its oldest message is over the limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	over := awscdk.Duration_Minutes(jsii.Number(minutes))
 	queue := s.lanes[lane].queue

@@ -67,8 +67,8 @@ func (s *stack) realtimeAlarms() []alarm {
 		metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 }
 
-// balancerAlarms returns alarms for tasks that do not respond. A service that loses its only task
-// has no task for some minutes.
+// balancerAlarms returns alarms for tasks that do not respond. They also go off if no task is running, as for some
+// minutes after a service has lost its only task.
 func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
 		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",

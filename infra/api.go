@@ -67,8 +67,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	for _, e := range a.endpoints {
 		method := rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
 		if s.Endpoint != "" {
-			// SAM ignores the API's binary media types and uses this property of the integrations instead.
-			// CloudFormation does not have the property.
+			// SAM ignores the API's binary media types and uses this property of the integrations instead. The
+			// property does not exist in CloudFormation.
 			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"),
 				"*/*")
 		}
@@ -125,8 +125,8 @@ var accessLogFormat = `{` + strings.Join([]string{
 
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
-// newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the entire account
-// and region, which other stacks may share. It is kept when the stack is deleted. An option leaves it out.
+// newAPILogging creates the role with which API Gateway writes access logs. The role is a setting of the entire
+// account and region, which other stacks may share, so it is kept when the stack is deleted. An option omits it.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

@@ -137,7 +137,7 @@ func TestAPIsStreamAsInTheContract(t *testing.T) {
 	}
 }
 
-// checkMethod checks how a method passes requests to its function and returns the responses.
+// checkMethod checks how a method passes requests to its function, and how the responses are returned.
 func checkMethod(t *testing.T, name string, method resource, want way) {
 	t.Helper()
 	integration := method.Properties["Integration"]

@@ -35,8 +35,8 @@ func (s *stack) startSteps() permission {
 	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
 }
 
-// keepBatches returns the permissions of the function that creates, lists and cancels batches and
-// stores files at the inference address. A batch has a copy of its input.
+// keepBatches returns the permissions of the function that creates, lists and cancels batches and stores files at the
+// inference address. It writes blobs because a batch has a copy of its input.
 func (s *stack) keepBatches() []permission {
 	return append(s.storeFiles(),
 		s.onTable("usage", "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),

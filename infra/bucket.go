@@ -25,8 +25,8 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     s.removal(),
 		LifecycleRules: &[]*awss3.LifecycleRule{
-			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention), but
-			// a lifecycle rule counts whole days.
+			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention). One day would be too
+			// short, because a lifecycle rule counts whole days from an object's creation.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
 			// A batch lasts up to a day, and its blobs are normally deleted when it ends.
 			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},

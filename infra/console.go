@@ -143,7 +143,8 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if s.Realtime {
 		settings.RealtimeURL = "https://" + s.RealtimeDomain.Name + "/realtime"
 	}
-	// CDK can replace placeholders in a string with values known only after the deployment.
+	// The settings become a string, in which CDK can replace placeholders with values known only after the
+	// deployment.
 	described, err := json.Marshal(settings)
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if err != nil {
 		return err
 	}
-	// CDK copies the folder during synthesis.
+	// The folder is not needed later, because CDK copies it during synthesis.
 	defer os.RemoveAll(folder)
 	files, err := console.Files()
 	if err != nil {

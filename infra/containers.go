@@ -124,7 +124,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if s.Arm64 {
 		platform, architecture = awsecrassets.Platform_LINUX_ARM64(), "arm64"
 	}
-	// BuildKit sets TARGETARCH itself; Docker's older builder does not.
+	// Set TARGETARCH for Docker's older builder. BuildKit sets it itself.
 	arguments := map[string]*string{"PROGRAM": jsii.String(c.program), "TARGETARCH": jsii.String(architecture)}
 	if s.Catalog != "" {
 		arguments["CATALOG"] = jsii.String(s.Catalog)

@@ -63,7 +63,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		widgets = append(widgets, &row)
 	}
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		// All of an account's regions share the namespace for dashboards.
+		// Include the region, because all of an account's regions share one namespace for dashboards.
 		DashboardName: jsii.String(s.prefix() + "-" + *s.Region()), Widgets: &widgets,
 	})
 }

@@ -79,7 +79,7 @@ func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 			"GO="+tool("go", answer), "CDK="+tool("cdk", `echo "$@" >`+ran),
 			// This test skips the target's requirement checks and builds.
 			"-o", "need-destroy", "-o", "functions", "-o", "cdk")
-		_ = os.Remove(ran) // may not exist yet
+		_ = os.Remove(ran) // fails if there is none
 		out, err := command.CombinedOutput()
 		said, _ := os.ReadFile(ran) // empty if missing
 		if (err == nil) != destroys || strings.Contains(string(said), "destroy --output cdk.out --force") != destroys {

@@ -120,7 +120,7 @@ func (s *stack) environment() map[string]*string {
 		}
 	}
 	if s.hasWorker() {
-		// The number of jobs that a lane runs concurrently when all workers are running. A
+		// CUTROOM_WORKERS is the number of jobs that a lane runs concurrently when all workers are running. A
 		// submission that they could not complete in time is rejected.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))

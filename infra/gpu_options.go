@@ -21,13 +21,13 @@ type gpu struct {
 	Min, Max int
 	// Backlog is the number of jobs per task, including the one in progress, above which another task is started.
 	Backlog int
-	// Idle is the time without a job after which all tasks stop, in minutes.
+	// Idle is the time without a job, in minutes, after which all tasks stop.
 	Idle int
 	// Disk is the size of an instance's disk, in GiB, for images and weights.
 	Disk int
 	// WarmPool is the number of stopped instances kept ready.
 	WarmPool int
-	// Models is the path of the model map, in the repository, for the engine's image.
+	// Models is the path, in the repository, of the model map for the engine's image.
 	Models string
 	// Weights is the S3 prefix that replaces the map's folder /models. If no bucket is set, the
 	// prefix is in the stage's bucket.

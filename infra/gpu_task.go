@@ -18,8 +18,9 @@ const (
 	// Both images declare these folders, and the images' user owns them.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime is the maximum time, in seconds, that a container may take to stop: the time between
-	// a spot instance's notice and its termination. A worker hands its job back immediately.
+	// stopTime is the time, in seconds, that a container may take to stop. It is the time from a spot instance's
+	// notice to its termination. A worker needs less, because it hands its job back as soon as it gets the stop
+	// signal.
 	stopTime = 120
 	// engineStart is the maximum time, in seconds, until the engine server is healthy. It loads
 	// weights only when a job needs them.
@@ -41,7 +42,7 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},
-			// This volume stays on the instance for the next task, on its fastest disk.
+			// This volume stays on the instance's fastest disk for the next task.
 			{Name: jsii.String("instance-weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
 				DriverOpts: &map[string]*string{
@@ -110,7 +111,7 @@ func (s *gpuStack) workerVariables() map[string]*string {
 
 func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
-		// The worker writes to the volume that it shares with the engine.
+		// The worker writes only to the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Image:                  s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage}),
 		MemoryReservationMiB:   jsii.Number(1024),
@@ -187,8 +188,9 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
-	// The cluster gets the capacity provider through an association, a child resource of the cluster. ECS rejects
-	// the service without the association. The association cannot be deleted while a service uses it.
+	// The service depends on an association, a child resource of the cluster that gives the cluster its capacity
+	// provider. ECS rejects the service without the association, and the association cannot be deleted while a
+	// service uses it.
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }

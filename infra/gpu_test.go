@@ -65,7 +65,7 @@ func (m template) only(t *testing.T, kind string) map[string]any {
 	return nil
 }
 
-// GPU workers replace the preview workers: the same functions wake them.
+// The functions that woke the preview workers now wake the GPU workers.
 func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	made := synthesize(t, map[string]any{"gpu": "true", "gpu.max": "3", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::ECS::Service"), jsii.Number(0))
@@ -106,8 +106,8 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	}
 }
 
-// The preview workers remain while the GPUs are being prepared: nothing else in the service's stack
-// changes. They are removed in a later deployment, after the GPUs have started.
+// While the GPUs are being prepared, the service's stack does not change, so the preview workers remain. A later
+// deployment removes them, after the GPUs have started.
 func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
 	without := synthesize(t, map[string]any{"workerImage": "worker"})
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
@@ -162,7 +162,7 @@ func TestServiceDependsOnItsCapacity(t *testing.T) {
 	}
 }
 
-// A task is a worker and an engine server, with its own GPU and disk.
+// Each task runs a worker and an engine server, and has its own GPU and disk.
 func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	made := parse(t, described.Stack)

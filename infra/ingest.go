@@ -23,7 +23,7 @@ func (s *stack) newIngest() {
 			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.keepKeys(),
 				[]permission{s.onBlobs("thumbnails/", "GetObject")}, s.readSessions(), s.sendTraces()),
 		},
-		// The synchronous video routes send nothing for up to 270 s.
+		// The timeout is long because the synchronous video routes send nothing for up to 270 s.
 		domain: s.Media, idle: 300, tasks: s.IngestTasks,
 	})
 }

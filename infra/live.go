@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// live is live video over WebRTC. Its media goes directly to the realtime tasks, over UDP and TCP
-// on one port, because a load balancer would only add delay.
+// live configures live video over WebRTC. The media goes directly to the realtime tasks, over UDP and TCP on one
+// port, because a load balancer would only add delay.
 type live struct {
 	On bool
 	// TURN lists relay URLs. TURNSecret is the ARN of the secret that the relays share with tasks.
@@ -78,8 +78,8 @@ func (s *stack) serveLive() []permission {
 	return may
 }
 
-// openLive opens the ports for live video to the internet, and lets the tasks reach each other,
-// because signaling for a room may arrive at a task that does not run the room.
+// openLive opens the ports for live video to the internet. It also lets the tasks reach each other, because signaling
+// for a room may arrive at a task that does not run the room.
 func openLive(group awsec2.SecurityGroup, port int) {
 	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signaling that tasks forward"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {

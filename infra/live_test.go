@@ -21,7 +21,7 @@ func liveContext(more map[string]any) map[string]any {
 	return context
 }
 
-// openPorts returns the rules of a security group whose id has the given prefix: source, protocol, ports.
+// openPorts returns the rules (source, protocol and ports) of the security group whose id starts with group.
 func (m template) openPorts(t *testing.T, group string) []string {
 	t.Helper()
 	var open []string

@@ -19,8 +19,8 @@ func local(context map[string]any) map[string]any {
 	return all
 }
 
-// SAM uses the methods' integrations to decide which bodies are binary, and ignores the API's binary media types. If
-// they were missing, every binary upload would fail with 502. APIs in AWS need only the media types.
+// SAM ignores the API's binary media types. It uses the methods' integrations to decide which bodies are binary, so
+// without them every binary upload would fail with 502. APIs in AWS need only the media types.
 func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	for _, c := range []struct {
 		name              string

@@ -26,7 +26,7 @@ func (s *stack) newNetwork() awsec2.IVpc {
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
 			Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(20),
 		}},
-		// Traffic for blobs and records stays in the VPC and is free.
+		// With these endpoints, traffic for blobs and records stays in the VPC and is free.
 		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
 			"S3":       {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
 			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},

@@ -38,7 +38,7 @@ type options struct {
 	// Catalog and Tiers are files that replace the built-in files. If empty, the built-in files are used.
 	Catalog, Tiers string
 	Family         string
-	// MaxUpload is the maximum size of a file in form data, in bytes.
+	// MaxUpload is the maximum size, in bytes, of a file in form data.
 	MaxUpload int
 	// ContentRedirect redirects clients of the content route to signed URLs.
 	ContentRedirect bool
@@ -70,8 +70,7 @@ type containerOptions struct {
 	// Realtime adds the container service for realtime sessions.
 	Realtime      bool
 	RealtimeImage string
-	// Live configures live video over WebRTC.
-	Live live
+	Live          live
 	// Ingest selects the platform of the media API: "lambda", or "fargate", which accepts bodies of any allowed size.
 	Ingest      string
 	IngestImage string
@@ -111,7 +110,7 @@ type gatewayOptions struct {
 type watchOptions struct {
 	// LogDays is the retention time of logs, in days.
 	LogDays int
-	// Watch creates alarms. WatchAll also creates the second alarms and a dashboard.
+	// Watch creates the main alarms. WatchAll also creates the second alarms (see alarm.second) and a dashboard.
 	Watch, WatchAll bool
 	Tracing         bool
 	// AlarmEmail is the address to which alarms are sent. If it is empty, no mail is sent.
@@ -134,8 +133,8 @@ func (o options) prefix() string { return "cutroom-" + o.Stage }
 
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// boundedName returns a resource name limited to most characters. A longer name is truncated and
-// ends with a digest of the entire name, so that different names stay different.
+// boundedName returns a resource name. most is its maximum length, in characters. A longer name is truncated and ends
+// with a digest of the entire name, so that different names stay different.
 func (o options) boundedName(what string, most int) string {
 	name := o.name(what)
 	if len(name) <= most {
@@ -288,7 +287,7 @@ func (r *reader) relations(o options) {
 	if o.C2PA == signing.On && o.Worker == "none" {
 		r.conflict("c2pa", "must not be on with worker=none: workers sign")
 	}
-	// The GPU stack's name is the stage's name with this suffix.
+	// Reject this suffix, because the GPU stack's name is the stage's name with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {
 		r.conflict("stage", "must not end in -gpu")
 	}

@@ -115,9 +115,9 @@ func (s *stack) readContent() []permission {
 	}
 }
 
-// verifyFiles returns the permissions of the function that verifies results and stored files. It
-// reads untrusted files, so it may not read any secret: workers store their signing certificates in
-// the jobs table, and only the workers have the private key.
+// verifyFiles returns the permissions of the function that verifies results and stored files. It reads untrusted
+// files, so it has no access to secrets: workers store their signing certificates in the jobs table, and only the
+// workers have the private key.
 func (s *stack) verifyFiles() []permission {
 	return []permission{
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"), s.onTable("files", "GetItem"),

@@ -13,13 +13,13 @@ const (
 	// workerBacklog is the number of jobs per worker above which another worker is started. A
 	// worker can edit a video and an image at the same time.
 	workerBacklog = 2 * jobsOfWorker
-	// workerIdle is the time after which surplus workers are stopped, in minutes.
+	// workerIdle is the time, in minutes, after which surplus workers are stopped.
 	workerIdle = 10
 )
 
-// newScaling invokes the scale function every minute, even while idle. This costs a few cents a month, and finds
-// work whose wake call was lost. No CloudWatch alarm changes the number of workers: queue metrics lag by minutes,
-// and an active alarm repeats its action, so alarms stopped workers that had just been started.
+// newScaling invokes the scale function every minute, even while idle. This costs a few cents a month, and finds work
+// whose wake call was lost. No CloudWatch alarm changes the number of workers: queue metrics lag by minutes, and an
+// active alarm repeats its action, so alarms would stop workers that have just started.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]
 	if !ok {

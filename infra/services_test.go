@@ -15,7 +15,7 @@ type services struct {
 	made    template
 	account *iamtest.Account
 	resolve func(any) (any, error)
-	// asked counts the evaluations of each kind.
+	// asked counts the permission checks by kind.
 	asked map[string]int
 }
 

@@ -28,7 +28,7 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	// CDK copies the folder when it creates the layer.
+	// The folder is not needed later, because CDK copies it when it creates the layer.
 	defer os.RemoveAll(folder)
 	for _, file := range []struct {
 		name, source string

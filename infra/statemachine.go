@@ -29,7 +29,7 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 		machine.SetTracingConfiguration(
 			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
-	// Step Functions checks the role's permissions when it creates the state machine.
+	// Create the role's permissions first, because Step Functions checks them when it creates the state machine.
 	machine.Node().AddDependency(role)
 	suppress(machine, "AwsSolutions-SF1", "Logging every event would cost more than the executions, and would repeat "+
 		"what the job's record and the functions' logs contain.")

@@ -67,7 +67,8 @@ func containersOf(t *testing.T) template {
 	})
 }
 
-// When containers serve, the alarms watch their load balancers instead of API Gateway and the unused functions.
+// If containers serve the APIs, the alarms watch their load balancers instead of API Gateway and the unused
+// functions.
 func TestLoadBalancersHaveAlarms(t *testing.T) {
 	made := containersOf(t)
 	for name, metrics := range map[string][]string{

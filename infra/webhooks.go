@@ -31,7 +31,8 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each message waits for only one attempt, so this matters only while the function is disabled.
+		// Each message waits for only one attempt, so the retention period matters only while the function is
+		// disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
 		// Lambda recommends six times the function's timeout, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),

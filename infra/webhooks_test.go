@@ -47,7 +47,7 @@ func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	})
 }
 
-// Programs that check or call URLs have the list of private receivers. Programs that call URLs run in the receivers'
+// Programs that check or call URLs have the list of private receivers. Programs that call them run in the receivers'
 // network.
 func TestPrivateWebhookReceiversAreReached(t *testing.T) {
 	made := synthesize(t, map[string]any{

@@ -16,7 +16,7 @@ type zones struct {
 
 var zoneName = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$`)
 
-// zones reads an option that is a number of zones from 2 to 6, or zone names separated by commas.
+// zones reads an option whose value is a number of zones from 2 to 6, or zone names separated by commas.
 func (r *reader) zones(key string, otherwise int) zones {
 	names := r.list(key, strconv.Itoa(otherwise))
 	if count, err := strconv.Atoi(names[0]); err == nil && len(names) == 1 && count >= 2 && count <= 6 {
@@ -40,7 +40,7 @@ func (r *reader) zones(key string, otherwise int) zones {
 
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
-// gpuZones returns the default number of zones for the GPU workers' VPC. More zones offer more free GPUs.
+// gpuZones returns the default number of zones for the GPU workers' VPC. In more zones, a free GPU is easier to find.
 func gpuZones() int {
 	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
 		return 2
@@ -48,7 +48,7 @@ func gpuZones() int {
 	return 3
 }
 
-// list returns a VPC's zones. Without a list, a template for any region gets only two zones.
+// list returns a VPC's zones. If they were not listed, CDK would use only two in a template for any region.
 func (z zones) list() *[]*string {
 	if len(z.Names) > 0 {
 		return jsii.Strings(z.Names...)

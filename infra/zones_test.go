@@ -23,7 +23,7 @@ func zonesOf(t *testing.T, made template) []string {
 	return slices.Compact(found)
 }
 
-// The number of zones is configured. It does not depend on the region, which the template may not know.
+// The number of zones is configured. It does not depend on the region, which may be unknown at synthesis.
 func TestZonesAreConfigurable(t *testing.T) {
 	service := func(context map[string]any) template { return synthesize(t, context) }
 	gpus := func(context map[string]any) template { return synthesizeGPU(t, context) }

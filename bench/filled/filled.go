@@ -37,7 +37,7 @@ func Key(ctx context.Context, path, secret, account string, now time.Time) error
 // expire a day after Now; the others never expire.
 type Files struct {
 	Account string
-	// Count is the number of the last record; records up to From are not written.
+	// Records From+1 through Count are written.
 	From, Count int
 	Name        string
 	Now         time.Time
@@ -52,8 +52,8 @@ type Records interface {
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 
-// Write writes the records into the database at the path, which no other process may have open. It
-// creates the database if needed.
+// Write writes the records into the database at path. No other process may have it open. It creates the database if
+// needed.
 func Write(ctx context.Context, path string, all ...Records) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Service describes a service's records other than files, in realistic proportions. Each number has
-// a usage row and an ended job with its request, its idempotency key, and its webhook with one
-// delivery attempt. Every 100th number has a key and an audit log entry, and every 1000th a batch
-// with ten chunks. The records are spread over a thousand accounts.
+// Service describes a service's records other than files, in realistic proportions. For each number there is a usage
+// row and an ended job with its request, its idempotency key, and its webhook with one delivery attempt. Every 100th
+// number has a key and an audit log entry, and every 1000th a batch with ten chunks. The records are spread over a
+// thousand accounts.
 type Service struct {
-	// Count is the highest number; records up to From are not written.
+	// Numbers From+1 through Count are written.
 	From, Count int
 	// Now is the creation time of the last record. The others were created in the six days before.
 	Now time.Time

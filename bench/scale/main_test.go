@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// The report covers an entire day with failures.
 func TestSameSeedPrintsTheSameReport(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {

@@ -16,7 +16,7 @@ import (
 type limit struct {
 	name string
 	used float64
-	// quota is an account's default in us-east-1. raise names who can raise it, or is "-" if it is fixed.
+	// quota is an account's default in us-east-1. raise says who can raise it, or is "-" if it is fixed.
 	quota float64
 	raise string
 }

@@ -103,7 +103,7 @@ func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 
 var prompts = []string{"a watercolor painting", "film noir", "winter", "pixel art", "a pencil sketch"}
 
-// editVideo submits a job and follows its events until the job ends, or disconnects early.
+// editVideo submits a job and follows its events until the job ends. Sometimes it disconnects earlier.
 func (l *load) editVideo(ctx context.Context, random *rand.Rand) {
 	l.edit(ctx, random, "gen-2.5", servertest.File("data", "a.mp4", l.inputs.video))
 }
@@ -178,7 +178,7 @@ func idIn(body []byte) string {
 	return "file_" + id
 }
 
-// chat requests a completion, streamed or not, and sometimes disconnects early.
+// chat requests a completion, streamed or not. Sometimes it disconnects early.
 func (l *load) chat(ctx context.Context, random *rand.Rand) {
 	stream := random.IntN(2) == 0
 	body := fmt.Sprintf(`{"model": "cutroom-echo", "stream": %t, "messages": [{"role": "user", "content": "%s"}]}`, stream,

@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// soak starts a server, puts load on it for this long and checks the results.
+// soak starts a server, puts load on it for the given time and checks the results.
 func soak(ctx context.Context, length time.Duration, seed uint64, files int) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
@@ -106,7 +106,7 @@ func prepare(ctx context.Context, program servertest.Program, data string, files
 // watched runs the load while watching the server's process. It returns an error if a job was lost,
 // or if the server does not return to its initial state.
 func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
-	// Some allocations are made only by the first requests. They are not leaks.
+	// Warm up first, because some allocations that are not leaks are made only by the first requests.
 	l.run(ctx, 10*time.Second, seed+1)
 	before, err := watch.calm(ctx, nil)
 	if err != nil {

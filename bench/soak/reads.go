@@ -15,8 +15,8 @@ import (
 
 const (
 	manyAccount, manyKey = "many", "ck_soak-many-files"
-	// readSlack is how far the last quarter's p99 may exceed twice the second quarter's p99. It
-	// allows for other load on the machine.
+	// The last quarter's p99 may exceed twice the second quarter's p99 by at most readSlack, because of other load on
+	// the machine.
 	readSlack = 100 * time.Millisecond
 )
 

@@ -117,8 +117,8 @@ func children(pid int) (n int, err error) {
 // from this program stay open, but their number is limited.
 const slack = 16
 
-// calm waits until the server is idle: until it has hardly more goroutines and open files than in before. If before
-// is nil, it compares with the counts of 5 s earlier.
+// calm waits until the server is idle, that is, until it has hardly more goroutines and open files than before
+// records. If before is nil, it compares with the counts from 5 seconds ago.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
@@ -151,7 +151,7 @@ const (
 	recordSize, pageSlack = 8, 8
 )
 
-// sized returns an error if the database grew by more than the records of the finished work need.
+// sized returns an error if the database grew by more than the finished work's records need.
 func (w *watch) sized(before, after sample, done *ledger) error {
 	things := 0
 	for _, count := range done.counts {

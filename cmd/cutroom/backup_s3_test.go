@@ -40,7 +40,7 @@ func TestBucketBackupSurvivesKills(t *testing.T) {
 	backups := untilDone("backup", kept, "--data", v.data)
 	runs(await.Max, "restore", kept, "--check")
 
-	// Store more files. The second backup is killed several times, and the first must stay complete.
+	// Store more files, then kill the second backup several times. The first must stay complete.
 	server := start(t, v.data)
 	v.upload(server.Client(), 5)
 	stop(t, server)

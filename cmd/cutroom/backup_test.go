@@ -71,7 +71,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 			now := maps.Clone(v.content)
 			mu.Unlock()
 			done := ends(within, "backup", kept, "--data", data)
-			if done || round > 0 { // there is a complete backup
+			if done || round > 0 { // a complete backup exists
 				ends(await.Max, "restore", kept, "--check")
 			}
 			if done {

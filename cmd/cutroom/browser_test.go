@@ -28,7 +28,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
-		// The test's own pages need no sandbox, and the sandbox may not work in a container.
+		// The test's own pages need no sandbox, which might fail in a container.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--user-data-dir=" + t.TempDir(),
@@ -58,7 +58,7 @@ type pageReport struct {
 //go:embed testdata/page.html
 var page []byte
 
-// A page from another origin gets a client token from its own backend, and can read every error.
+// A page from another origin gets a client token from its own backend. It can read every error.
 func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	t.Parallel()
 	// The engine waits until the page has requested a result that is not ready yet.
@@ -95,8 +95,8 @@ func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a field of the body, and value is its value when printed. The page must be able
-		// to read the header.
+		// field is a field of the response body, and value its expected value, as printed. header is a response
+		// header that the page must be able to read.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},

@@ -200,7 +200,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := s.lock.lockFolderItself(p.scratch); err != nil {
 		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
 	}
-	// In a container, only this folder may be writable.
+	// In a container, this may be the only writable folder.
 	p.tools.Folder = p.scratch
 	return emptyScratch(p.scratch)
 }

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machineClocks holds the wall clock, which someone may set, and the time since boot.
+// machineClocks holds the wall clock, which can be changed, and the time since boot.
 type machineClocks struct {
 	wall    func() time.Time
 	elapsed func() time.Duration

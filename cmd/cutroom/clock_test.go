@@ -199,7 +199,7 @@ func TestClockChangesLoseNothing(t *testing.T) {
 	}
 }
 
-// Waiting jobs keep their remaining time.
+// After the step is adopted, waiting jobs still have the same time left until their deadlines.
 func TestPersistentClockStepIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)

@@ -15,7 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The server's preview images become the job's preview, and the file that it saves becomes the result.
+// The ComfyUI server's preview images become the job's preview, and the file that the workflow saves becomes the
+// result.
 func TestComfyUIServerEdits(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer

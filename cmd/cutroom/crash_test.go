@@ -33,8 +33,8 @@ import (
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
-	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every run of the
-	// test kills at different times, so a longer test would find no more than several short tests.
+	// kills is the minimum number of kills. There are more if too few runs were interrupted. Every run of the test
+	// kills at different times, so several short runs find as much as a long one.
 	kills = 6
 	// load is the maximum number of jobs waiting or running.
 	load = 6
@@ -224,7 +224,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 		case 3:
 			form = c.form("long.mp4", fixtures.long)
 		}
-		// A request must be ended only by a kill, not by the end of the load.
+		// Only a kill may end this request, not the end of the load.
 		made, err := client.Submit(bounded(c.t), model, form)
 		if err != nil {
 			c.mayFail(ctx, "submit", err)
@@ -278,7 +278,7 @@ func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// mayFail fails the test if the kill does not explain a request's error.
+// mayFail fails the test unless a kill explains the request's error.
 func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	var failure *servertest.StatusError
 	if errors.As(err, &failure) && failure.Status == 429 {
@@ -322,7 +322,7 @@ func (c *crash) countInterruptions() {
 		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
 			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
 		}
-		// The latest interruption still counts as a run; the next start removes it from the count.
+		// The record still counts the latest interruption as a run. The next start removes it from the count.
 		known := j.interruptions
 		if record.Nonce != "" {
 			known--
@@ -371,7 +371,8 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether too few runs were interrupted, or whether no job of some kind was accepted.
+// tooLight reports whether the load was too light: too few runs were interrupted, or some kind of job was never
+// accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

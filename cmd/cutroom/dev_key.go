@@ -52,8 +52,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// If other machines can reach the server, the random part of a development key must have at least
-	// fewestCharacters characters, of which fewestKinds are different. Otherwise the key could be guessed.
+	// If other machines can reach the server, a development key must be hard to guess. Its random part must have at
+	// least fewestCharacters characters, of which fewestKinds are different.
 	fewestCharacters, fewestKinds = 20, 10
 )
 

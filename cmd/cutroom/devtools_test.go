@@ -24,7 +24,7 @@ type tab struct {
 	t    *testing.T
 	ctx  context.Context // ends when the browser does
 	conn *websocket.Conn
-	// session is the id of the page's session. sent is the number of the last command.
+	// session is the page's session id. sent is the id of the last command.
 	session string
 	sent    int
 }

@@ -27,7 +27,7 @@ func free(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill uses up the disk, except for the given number of bytes, until the caller removes the returned file.
+// fill fills the disk except for rest bytes. Removing the returned file frees the space again.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")
@@ -142,7 +142,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 		filler := fillUp()
 		end()
 		var err error
-		// The server responds to requests even if it is not ready.
+		// Do not wait until the server is ready. On a full disk it responds to requests without being ready.
 		if server, err = program.Launch(data); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestServerStartsOnFullDisk(t *testing.T) {
 			return server.URL() != ""
 		})
 		client = server.Client()
-		// Other programs' files take the space that was freed at startup.
+		// Simulate other programs, which fill the space that was freed at startup.
 		more := filepath.Join(disk, "more")
 		if left := free(t, disk); left > 4<<20 {
 			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {

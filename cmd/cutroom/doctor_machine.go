@@ -105,9 +105,9 @@ func checkSigning(ctx context.Context, e examination) []finding {
 	return []finding{found}
 }
 
-// makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's
-// working folder, because in a container only that folder may be writable. Before the first start,
-// it uses the data folder or, if that does not exist, the system's temporary folder.
+// makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's working folder,
+// which may be the only writable folder in a container. Before the first start, it uses the data folder or, if that
+// does not exist, the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
 	// The path must be absolute, because the tested programs run in other folders.

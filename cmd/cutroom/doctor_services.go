@@ -157,7 +157,7 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 }
 
 func checkAWS(ctx context.Context, _ examination) []finding {
-	// Outside AWS, the SDK would wait for the metadata service.
+	// Set a timeout, because outside AWS the SDK would wait for the metadata service.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	settings, err := deployer(ctx)
@@ -198,7 +198,7 @@ func checkServer(ctx context.Context, e examination) []finding {
 			fmt.Sprintf("%s does not respond: %v", server.InferenceURL, err),
 			"Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
 	}
-	// The Date header has a resolution of one second, and the response took some time to arrive.
+	// Allow for the Date header's resolution of one second and the time that the response took to arrive.
 	skew := answer.at.Sub(began)
 	if !answer.at.IsZero() && (skew > maxSkew || skew < -maxSkew-time.Since(began)) {
 		findings = append(findings, finding{"clock", warning,

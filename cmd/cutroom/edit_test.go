@@ -56,7 +56,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// The sizes must be as in docs/contract/media.md#output-size: all sizes for 16:9, and one per model for 9:16.
+// Result sizes must match docs/contract/media.md#output-size: all sizes for 16:9, and one per model for 9:16.
 func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

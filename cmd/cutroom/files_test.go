@@ -44,7 +44,8 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	return f
 }
 
-// A page's cursor and a signed URL stay valid, and whatever is left of an unacknowledged upload is deleted.
+// After a crash, page cursors and signed URLs are still valid, and whatever is left of an unacknowledged upload is
+// deleted.
 func TestFilesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

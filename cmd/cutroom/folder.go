@@ -54,8 +54,8 @@ func checkEntries(data string) error {
 		case kind != anyFolder && !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file: move it elsewhere", path)
 		}
-		// With a second hard link, another server could open the database under another name, and so with a different
-		// write-ahead log.
+		// Reject a second hard link. With it, another server could open the database under another name, and so with
+		// a different write-ahead log.
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
 			return fmt.Errorf("%s has %d hard links: replace it with a copy of the file", path, of.Nlink)
 		}

@@ -30,7 +30,7 @@ func asOther(t *testing.T, do func() error) error {
 	var failed syscall.Errno
 	ended := make(chan error)
 	go func() {
-		// Only this thread changes its user. The thread ends with the goroutine.
+		// Only this thread changes its user. It stays locked, so it ends with the goroutine.
 		runtime.LockOSThread()
 		if _, _, failed = unix.RawSyscall(unix.SYS_SETRESUID, unchanged, other, unchanged); failed != 0 {
 			ended <- failed
@@ -75,7 +75,7 @@ func entriesOf(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// The error names the path, and nothing changes.
+// The error names the path, and the folder is left unchanged.
 func TestDataFolderOfAnotherOwnerIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, mode := range map[string]os.FileMode{"unreadable": 0o700, "read-only": 0o755, "unlistable": 0o733} {
@@ -136,7 +136,7 @@ func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	}
 }
 
-// No file can be renamed into a mount, even on the same file system.
+// A mount below the blobs folder is rejected, because no file can be renamed into it, even on the same file system.
 func TestMountBelowBlobsIsRejected(t *testing.T) {
 	asRoot(t)
 	for _, name := range []string{"files", "jobs", "batches", "thumbnails", ".tmp", ".unknown"} {

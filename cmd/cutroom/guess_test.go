@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A client with a valid key is not delayed, even if it has the same address.
+// A client with a valid key is not delayed, even if it shares an address with a guesser.
 func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
@@ -33,7 +33,7 @@ func TestKeyGuessesAreDelayed(t *testing.T) {
 			t.Fatalf("guess %d: status %d, want 401", i, status)
 		}
 	}
-	// Send more guesses at once than are allowed to wait.
+	// Send more simultaneous guesses than the server lets wait.
 	statuses := make(chan int, 60)
 	for i := range cap(statuses) {
 		go func() { statuses <- as(fmt.Sprintf("ck_another_guess_%d", i), guesser) }()

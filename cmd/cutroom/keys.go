@@ -252,7 +252,7 @@ type keysFlags struct {
 // deployer returns the user's AWS configuration. Profiles and single sign-on work as in the AWS
 // command line. Errors name the missing setting and say how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
-	// The SDK's error already contains everything that the SDK would log.
+	// Discard the SDK's log, because its error already contains the same messages.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)

@@ -20,13 +20,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// maxExportedKey is the maximum length of a line that keys import reads, in bytes.
+// maxExportedKey is the maximum length, in bytes, of a line that `keys import` reads.
 const maxExportedKey = 1 << 20
 
 const maxExportedModel = 128
 
-// exportedKey is a key as printed by keys export, one JSON object per line. It contains the key's
-// SHA-256 in hex, not the key itself.
+// exportedKey is a key as `keys export` prints it, one JSON object per line. It contains the key's SHA-256 in hex,
+// not the key itself.
 type exportedKey struct {
 	Hash      string                  `json:"hash"`
 	Account   string                  `json:"account"`

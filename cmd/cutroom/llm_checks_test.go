@@ -25,8 +25,8 @@ import (
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
-// A response that is passed through is identical to the server's own, except for the model's name
-// and values that differ in each response.
+// A passed-through response is identical to the model server's, except for the model name and values that differ in
+// every response.
 func (m languageModel) inPlace(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/messages":              `{"model":"local","max_tokens":12,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`,
@@ -61,7 +61,8 @@ func (m languageModel) inPlace(t *testing.T) {
 	}
 }
 
-// The official Python clients work with the server's own dialect and with the gateway's.
+// The official Python clients work with all dialects, both passed through to the server and translated by the
+// gateway.
 func (m languageModel) clients(t *testing.T) {
 	world := gatewayWorld{url: m.url, keys: map[string]string{"PERMANENT_KEY": servertest.Key}}
 	world.run(t, exec.CommandContext(m.ctx, pythonProgram(t, "python"), filepath.Join("testdata", "llm", "client.py")),

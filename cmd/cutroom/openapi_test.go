@@ -59,7 +59,7 @@ func TestSchemaFuzzerFindsNoError(t *testing.T) {
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
 
-// This test uses another server, where calls that wait for their result do not wait behind many jobs.
+// These calls wait for their results. They use a separate server, so that they do not queue behind many jobs.
 func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")

@@ -17,7 +17,8 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	// The server's user may change the folder at any time. os.Root does not follow links that lead out of it.
+	// The server's user may change the folder at any time, so use os.Root, which does not follow links that lead out
+	// of it.
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command, fixtures contains the media that tests send, and smallResults is
-// the path of the servers' catalog. TestMain sets all of them.
+// program is the built command. fixtures contains the media that tests send. smallResults is the path of the servers'
+// catalog. TestMain sets all of them.
 var (
 	program      servertest.Program
 	fixtures     media

@@ -180,7 +180,8 @@ func says(text string) string {
 }
 
 // If the server offers WebRTC, frames arrive as video over UDP if only UDP gets through, as video over TCP if only
-// TCP does, and as JPEGs if neither does. If both do, the browser chooses, and may choose TCP on a busy machine.
+// TCP gets through, and as JPEGs if neither does. If both get through, the browser chooses. On a busy machine it may
+// choose TCP.
 func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
 	address, err := programtest.FreeAddress()

@@ -20,7 +20,7 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, data := steps(t), t.TempDir()
-			// With a tenth of the pixels, an edit is still long enough for the server to be stopped during it.
+			// Even with a tenth of the pixels, an edit takes long enough to stop the server in the middle of it.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)
@@ -39,7 +39,7 @@ func TestRestartLosesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if job.Ended() { // this machine stalled
+				if job.Ended() { // the machine stalled, so the job ended too early
 					running = submit(ctx, t, client, fixtures.long)
 				}
 				return !job.Ended() && job.Progress > 0

@@ -19,8 +19,8 @@ var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 // launcher. Packages with fewer dependencies than the launcher are initialized before it runs.
 const launcherShare = 0.2
 
-// As FFmpeg's launcher, the program initializes no packages of this module and few others. Otherwise, each job would
-// spend CPU time on them at the server's priority.
+// As FFmpeg's launcher, the program initializes none of this module's packages and only a few others. Otherwise, each
+// job would spend CPU time on them at the server's priority.
 func TestLauncherInitializesFewPackages(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")
 	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)

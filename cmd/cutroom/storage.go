@@ -213,8 +213,8 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files().KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number. If a sweeper fails,
-// it continues with the others.
+// setAsideUnknown sets aside blobs without a record and returns their number. A failed sweeper does not stop the
+// others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
 		n, failed := sweeper.SweepUnknown(ctx)

@@ -27,7 +27,7 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault returns a vault in the state that a killed server leaves. Before the last uploads, it calls early.
+// newVault returns a vault whose server was killed. If early is set, it is called before the last uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -75,7 +75,7 @@ func (v *vault) copyOfDatabase() string {
 	return folder
 }
 
-// putBack replaces the database with a copy and removes its journal files.
+// putBack replaces the database with the copy in folder and removes its journal files.
 func (v *vault) putBack(folder string) {
 	v.t.Helper()
 	v.lose("", "-wal", "-shm")
@@ -93,7 +93,7 @@ func (v *vault) lose(ends ...string) {
 	}
 }
 
-// bytes returns the set of all contents in the blob folder.
+// bytes returns the contents of all files in the blob folder, as a set.
 func (v *vault) bytes() map[string]bool { return v.bytesBelow("blobs") }
 
 func (v *vault) bytesBelow(folder string) map[string]bool {
@@ -181,8 +181,8 @@ func (v *vault) doctor() string {
 	return ended.Stdout
 }
 
-// The server changes nothing. It starts after a repair. No acknowledged upload loses a byte, even
-// if the database has no record of it.
+// Without its database, the server does not start and changes nothing. After a repair, it starts. Every acknowledged
+// upload is still intact, even if the database has no record of it.
 func TestServerDoesNotStartWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	var older string
@@ -235,7 +235,7 @@ func TestServerDoesNotStartWithoutItsDatabase(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // the database differs from the repaired one
+				v.doctor() // this database has newer records than the one after the repair
 				server = start(t, v.data)
 			}
 			endWith(t, server)
@@ -247,7 +247,7 @@ func TestServerDoesNotStartWithoutItsDatabase(t *testing.T) {
 	}
 }
 
-// A repair needs a stopped server, and lists the blobs without a record.
+// A repair requires that the server is stopped. It lists the blobs without a record.
 func TestUnknownFilesAreSetAside(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -301,7 +301,7 @@ func TestRepairRecountsStorage(t *testing.T) {
 	}
 }
 
-// Root runs commands in a folder that another user owns.
+// When root runs commands on another user's data folder, that user stays the owner of every file.
 func TestRootKeepsOwnerOfDataFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -36,11 +36,12 @@ type version struct {
 	MadeAt time.Time `json:"made_at"`
 	// Key is a permanent key of the fixture's account.
 	Key string `json:"key"`
-	// Files and Ended contain the SHA-256 of files and results, keyed by id. Open lists open jobs.
+	// Files maps stored files' ids to the SHA-256 of their contents. Ended maps ended jobs' ids to the SHA-256 of
+	// their results. Open lists open jobs.
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions counts completions and opened sessions, but not batch requests.
+	// Completions is the expected usage: chat completions and opened sessions, but not batch requests.
 	Completions int `json:"completions"`
 	// More describes data that fixtures contain only since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
@@ -99,7 +100,7 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// Usage is still counted, and unfinished jobs complete.
+// After an upgrade, earlier usage still counts and unfinished jobs complete.
 func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))

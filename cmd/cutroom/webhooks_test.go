@@ -25,8 +25,8 @@ type delivered struct {
 func TestWebhooksSurviveKill(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
-	// The receiver does not respond until the server is dead. The receiver gets one message, or
-	// several if a job takes longer than the delivery timeout.
+	// The receiver does not respond until the server is dead. It gets one message, or several if a job takes longer
+	// than the delivery timeout.
 	dead := make(chan struct{})
 	messages := map[string]chan delivered{"/hook": make(chan delivered, 10), "/budget": make(chan delivered, 10)}
 	var counts [2]atomic.Int32

@@ -21,7 +21,7 @@ import (
 type waiting struct {
 	*websocket.Conn
 	placed chan struct{}
-	// served is closed when the session begins, gone when the connection has ended with err.
+	// served is closed when the session begins. gone is closed when the connection has ended; err is then the reason.
 	served, gone chan struct{}
 	err          error
 }
@@ -104,7 +104,8 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 // served in order of arrival.
 func TestQueueSurvivesKilledInstance(t *testing.T) {
 	t.Parallel()
-	// A shorter stall cannot cost an instance its tickets, even if they were due for renewal when it started.
+	// A stall shorter than this cannot cost an instance its tickets, even if their renewal was due when the stall
+	// began.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)

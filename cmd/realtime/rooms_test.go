@@ -148,7 +148,7 @@ func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	viewer := enter(t, watching.URL, watching.Token, "watch")
 	viewer.awaitReport(t, "means")
 
-	// Unauthorized requests get the error of the room's instance, and unknown paths are not found.
+	// Unauthorized requests get the error of the room's instance, and unknown paths get 404.
 	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
 		body != "The token is not valid." {
 		t.Errorf("a wrong token got %d %s", status, body)

@@ -59,8 +59,8 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 	}, nil
 }
 
-// loadAWS configures the AWS clients. On Fargate, a task gets its credentials from the ECS agent,
-// which renews them, not from its environment.
+// loadAWS configures the AWS clients. On Fargate, a task's credentials come not from its environment but from the ECS
+// agent, which renews them.
 func loadAWS(ctx context.Context) (aws.Config, error) {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer is an engine server whose runs behave as their prompts ask.
+// engineServer is an engine server. A run's prompt determines how it behaves.
 type engineServer struct {
 	t *testing.T
 	// started receives every run's prompt. left is closed when a run is cancelled.

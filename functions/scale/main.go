@@ -1,4 +1,4 @@
-// Function scale sets the number of workers from the waiting and running jobs. A schedule invokes it every
+// Function scale sets the number of workers based on the waiting and running jobs. A schedule invokes it every
 // minute, and it ignores the event. After raising the number, it checks again within the minute.
 package main
 

@@ -1,6 +1,6 @@
 // Function wake starts as many workers as the queued jobs need. It is invoked by each new execution, and by
-// submissions and waiting requests that find no worker. It ignores its event. After starting workers, it checks
-// again within the minute, because the rest of a burst may not be counted yet.
+// submissions and waiting requests that find no worker. It ignores its event. After starting workers, it checks again
+// within the minute, because its first count may miss part of a burst.
 package main
 
 import (

@@ -54,7 +54,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 			}
 			continue
 		}
-		// Deliver concurrently, because each receiver may take as long as its time limit.
+		// Deliver concurrently, because each receiver may use up its entire time limit.
 		sending.Go(func() {
 			received, _ := strconv.Atoi(record.Attributes["ApproximateReceiveCount"])
 			if err := h.deliver(ctx, record.Body, received > 1); err != nil {

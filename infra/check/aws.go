@@ -187,7 +187,8 @@ func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
 }
 
 func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
-	// lose hands back the messages of up to this many other jobs. It waits 20 s for its own message.
+	// lose hands back messages of other jobs until it receives its own. others is their maximum number, and patience
+	// is the maximum wait.
 	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,

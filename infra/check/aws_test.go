@@ -21,7 +21,7 @@ import (
 
 // stubAccount responds as documented for SQS, DynamoDB and CloudWatch.
 type stubAccount struct {
-	// messages maps queues to their attributes, alarms maps alarms to their states.
+	// messages maps queues to their attributes. alarms maps alarms to their states.
 	messages map[string]map[string]string
 	alarms   map[string]string
 	// endless is the name of a table without a TTL.
@@ -100,7 +100,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 	}
 }
 
-// The lost worker's job is second in the queue.
+// The worker is lost with the second job in the queue. The first job is not affected.
 func TestLostWorkerFreesItsJob(t *testing.T) {
 	local := awstest.Start(t)
 	table, queue := local.MakeTable(t, "jobs"), local.MakeQueue(t, 10)

@@ -38,9 +38,9 @@ type stubCloud struct {
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
-	// busy means that a worker receives the job before the function lose can.
+	// busy makes a worker receive the job before lose can.
 	busy bool
-	// overdue is a job that fails with code once timedOut has passed since its creation.
+	// overdue is a job that fails with the error in code. It fails when its age reaches timedOut.
 	overdue  atomic.Pointer[job.Job]
 	timedOut time.Duration
 	code     job.Code
@@ -318,7 +318,7 @@ func replacing(path, old, other string) func(*http.Response) error {
 	}
 }
 
-// last makes the second account's jobs appear to end in another century.
+// last makes the second account's jobs appear to end last, by moving their end to another century.
 func last() func(*http.Response) error {
 	var first atomic.Pointer[string]
 	change := replacing(oneJob, `"completed_at": ?"20`, `"completed_at":"21`)

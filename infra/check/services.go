@@ -108,8 +108,8 @@ func (v *visit) metered(ctx context.Context, tokens int) error {
 	})
 }
 
-// checkWebhook has a webhook sent to the receiver, if any. Otherwise, it uses a route that does not exist and expects
-// a second attempt.
+// checkWebhook makes the service send a webhook to the receiver, if there is one. Otherwise, it uses a route that
+// does not exist and expects a second attempt.
 func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	receiver, want, status := v.receiver, 1, http.StatusOK
 	if receiver == "" {

@@ -40,8 +40,7 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video is a model that needs only a prompt, image a model that edits images, and live a model
-	// with realtime sessions. live may be nil.
+	// video needs only a prompt, image edits images, and live supports realtime sessions. live may be nil.
 	video, image, live *catalog.Model
 	out                io.Writer
 	// poll is the pause between two reads. wakeTime is the maximum time between a job's submission
@@ -141,8 +140,8 @@ func cancelJobs(ctx context.Context, a account) (left error) {
 	return left
 }
 
-// until calls look repeatedly until it returns "" or an error. If ctx ends first, until returns the
-// last pending as an error.
+// until calls look repeatedly until it returns "" or an error. If ctx ends first, until returns the last value of
+// pending as an error.
 func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
 	for {
 		pending, err := look()
@@ -201,7 +200,7 @@ func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// Some API gateways convert bytes to text unless the client sends Accept.
+	// Send Accept, because some API gateways otherwise convert bytes to text.
 	sent.Header.Set("Accept", "*/*")
 	sent.Header.Set("Origin", "https://example.com")
 	sent.Header.Set("User-Agent", userAgent)

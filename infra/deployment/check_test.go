@@ -35,7 +35,8 @@ func testCheck(t *testing.T, d *deployed) {
 	}
 }
 
-// check runs the check, which must succeed or fail as requested, and returns the state of each check.
+// check runs the deployment check and returns the state of each of its checks. The run must succeed if succeeds is
+// set, and fail otherwise.
 func (d *deployed) check(t *testing.T, program string, succeeds bool, flags ...string) map[string]string {
 	t.Helper()
 	command := exec.CommandContext(await.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",

@@ -94,8 +94,8 @@ func (d *deployed) startCloud(t *testing.T) {
 	}
 }
 
-// launched returns a folder of launchers that run the built functions in place: packing the functions would take
-// CDK three times as long as everything else it does. One function is deployed as built.
+// launched returns a folder of launchers that run the built functions in place. Packing the functions would take CDK
+// three times as long as everything else it does. Only one function is deployed as built.
 func launched(t *testing.T, built string) string {
 	t.Helper()
 	folder := t.TempDir()

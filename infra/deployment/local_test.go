@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLocalAWSWorks uses the deployment on this machine like a user: it runs `make local-aws` and serves
-// the APIs from functions in Docker (`make sam-api`).
+// TestLocalAWSWorks uses the deployment on this machine as a user would: it runs `make local-aws` and serves the APIs
+// from functions in Docker (`make sam-api`).
 func TestLocalAWSWorks(t *testing.T) {
 	local := awstest.StartLocal(t, "api")
 	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })

@@ -67,7 +67,7 @@ func TestUpdateLosesNothing(t *testing.T) {
 			job, err := client.Submit(bounded(t), "gen-2.5",
 				servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
 			if err != nil {
-				t.Logf("rejected during the update: %v", err) // the client knows about the rejection
+				t.Logf("rejected during the update: %v", err) // the client got this error
 				continue
 			}
 			accepted <- job.ID
@@ -115,7 +115,7 @@ func TestUpdateLosesNothing(t *testing.T) {
 			err = json.Unmarshal(answer.Body, &used)
 		}
 		counted, completed := 0, 0
-		for _, row := range used.Data { // midnight may have passed
+		for _, row := range used.Data { // one row, or two if midnight has passed
 			counted, completed = counted+row.Jobs, completed+row.Completed
 		}
 		if counted > len(jobs) || completed > len(jobs) {

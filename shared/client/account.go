@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Quota states how many realtime sessions the account may have, has open, and may still open.
+// Quota states the account's limit of realtime sessions, how many are open, and how many more it may open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`

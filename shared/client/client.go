@@ -27,7 +27,8 @@ const (
 	longSilence = 15 * time.Minute
 	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far smaller.
 	maxAnswer = 32 << 20
-	// maxValues limits the number of values in a response, which take many times their length in memory.
+	// maxValues limits the number of values in a response, because a parsed value can take many times the memory of
+	// its text.
 	maxValues = 1 << 20
 	// A larger body is sent only after the service accepts the request (Expect: 100-continue).
 	expectAbove = 1 << 20

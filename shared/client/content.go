@@ -102,7 +102,7 @@ func (d *download) rest(ctx context.Context) error {
 	if d.offset > 0 {
 		request.header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 	}
-	// A compressed body could not be resumed after a broken connection.
+	// Request no compression, because a compressed body could not be resumed after a broken connection.
 	request.header.Set("Accept-Encoding", "identity")
 	response, err := d.client.send(ctx, request)
 	var refusal *Error

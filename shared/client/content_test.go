@@ -87,7 +87,7 @@ func TestIncompleteDownloadsAreKeptNextToResults(t *testing.T) {
 	}
 }
 
-// An interrupted download leaves a file, so that it can be resumed.
+// Only an interrupted download leaves a file, so that it can be resumed.
 func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")

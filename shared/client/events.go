@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxEvent limits each event of a stream, and each line of an event, in bytes.
+// maxEvent is the maximum size, in bytes, of an event in a stream and of each line of an event.
 const maxEvent = 1 << 20
 
 type event struct{ name, data string }

@@ -35,8 +35,8 @@ func File(path string) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The announced length cannot change. If the file grows during the upload, the rest is not
-		// sent. If it shrinks, the request fails.
+		// The announced length cannot change. If the file grows during the upload, the added bytes are not sent. If
+		// it shrinks, the request fails.
 		return struct {
 			io.Reader
 			io.Closer

@@ -34,18 +34,18 @@ type Spec struct {
 	Options map[string]any
 	// Data is the input to edit, or nil for text-to-video. Reference may be nil.
 	Data, Reference *Input
-	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so scaling is
-	// enough. FPS and Duration are the frame rate and length of the result, both 0 for an image.
+	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so the engine only has
+	// to scale. FPS and Duration are the frame rate and length of the result. Both are 0 for an image.
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
-	// Remaining is the time left, or 0 if unknown. An engine that needs longer must return an error immediately.
+	// Remaining is the time left, or 0 if unknown. An engine that needs more time must return an error immediately.
 	Remaining time.Duration
 	// PreviewEvery is the minimum time between two previews. 0 means no previews. Previews are optional.
 	PreviewEvery time.Duration
 	// Thumbnails requests thumbnails, and a poster for a video, if the engine can make them.
 	Thumbnails bool
-	// Free returns how many more bytes a server's result may use on the disk. nil means no limit.
+	// Free returns how many more bytes a result from a server may use on the disk. nil means no limit.
 	Free func() (int64, error)
 	// Folder is an empty folder for this run's temporary files. The caller removes it.
 	Folder string
@@ -68,8 +68,8 @@ type Progress struct {
 type Outcome struct {
 	// Engine names the engine, such as "preview".
 	Engine string
-	// Understood lists the parts of the prompt that the engine followed, such as "watercolor". It
-	// is nil if unknown, and empty if it followed nothing.
+	// Understood lists the parts of the prompt that the engine followed, such as "watercolor". It is nil if they are
+	// unknown, and empty if there are none.
 	Understood []string
 	// Notice is a message for the user in complete sentences, for example about words that were
 	// ignored. It may be empty.
@@ -78,8 +78,8 @@ type Outcome struct {
 	// degrees". Otherwise they are zero.
 	Size     catalog.Size
 	Duration time.Duration
-	// Thumbnails makes the requested small pictures from files in the run's folder, which must still exist. It
-	// may be called only once, even while the next run is in progress. It may be nil.
+	// Thumbnails makes the requested small pictures from files in the run's folder, which must still exist. It may be
+	// nil. It may be called once, also while the next run is in progress.
 	Thumbnails func() Thumbnails
 }
 
@@ -116,7 +116,7 @@ func OpenRegular(path string) (*os.File, error) {
 }
 
 type Error struct {
-	// Code is job.InvalidInput if the input is at fault, otherwise job.EngineError.
+	// Code is job.InvalidInput if the input is at fault. Otherwise it is job.EngineError.
 	Code    job.Code
 	Message string
 	// Retryable is true if running the same spec again may succeed.
@@ -138,7 +138,7 @@ func InvalidInput(cause error, format string, args ...any) *Error {
 	return &Error{Code: job.InvalidInput, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// AsError returns the engine error in err's chain, or else a retryable engine_error.
+// AsError returns the engine error in err's chain. If there is none, it returns a retryable engine_error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -8,7 +8,7 @@ import (
 )
 
 type Estimator interface {
-	// Estimates returns one run time per question, in the same order, with nil if unknown.
+	// Estimates returns one estimate per question, in the same order. An unknown estimate is nil.
 	Estimates(ctx context.Context, asked []Question) ([]*job.Estimate, error)
 }
 
@@ -17,7 +17,7 @@ type Question struct {
 	Kind catalog.Kind
 	Size catalog.Size
 	FPS  int
-	// Lengths are in seconds, ascending; an image has a single 0.
+	// Lengths are in seconds, in ascending order. An image has a single length, 0.
 	Lengths []float64
 }
 

@@ -28,25 +28,26 @@ type LiveEditor interface {
 	//
 	// Errors: fault.Invalid if the frame cannot be edited, for example because it is too large.
 	Edit(ctx context.Context, picture *Picture) (*Picture, error)
-	// No other method may be running or be called afterwards.
+	// No other method may be running, and none may be called afterwards.
 	Close()
 }
 
 // Picture is a decoded frame of live video.
 type Picture struct {
-	// Luma, and chroma (BT.601) with any subsampling. The rectangle starts at (0, 0).
+	// It holds luma, and chroma (BT.601) with any subsampling. The rectangle starts at (0, 0).
 	image.YCbCr
 	// Narrow means video range: luma from 16 to 235 and chroma from 16 to 240. Otherwise the
 	// values have the full range, as in a JPEG.
 	Narrow bool
 }
 
-// LiveOffloaded is implemented by editors that run on other hardware. They need no turn on this machine's CPUs.
+// LiveOffloaded is implemented by editors that run on other hardware, so that they need not wait for a turn on this
+// machine's CPUs.
 type LiveOffloaded interface {
 	Offloaded() bool
 }
 
-// LivePlanner is implemented by editors that prepare the prompt for each frame size, which is slow.
+// LivePlanner is implemented by editors that prepare the prompt for each new frame size. The preparation is slow.
 type LivePlanner interface {
 	// Plans reports whether editing the picture would first prepare the prompt. It must not be
 	// called while an Edit runs.

@@ -12,7 +12,7 @@ const (
 	// PreviewSide limits a preview's longer side, in pixels.
 	PreviewSide = 512
 
-	// A poster's limits, in bytes and in pixels (docs/contract/jobs.md#thumbnails).
+	// These limit a poster, in bytes and in pixels (docs/contract/jobs.md#thumbnails).
 	MaxPoster  = 500_000
 	PosterSide = 1280
 )

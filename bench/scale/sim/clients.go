@@ -17,7 +17,7 @@ type client struct {
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts are the Counts in effect when the job was first submitted.
+	// counts is where the job is counted, depending on when it was first submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time
@@ -113,7 +113,7 @@ func (c *client) accept(i *instance) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
-	// A worker may receive the message before the submission returns.
+	// Set the id first, because a worker may receive the message before Submit returns.
 	c.id = id
 	c.clients[id] = c
 	j, err := i.jobs.Submit(ctx, job.Job{

@@ -27,7 +27,7 @@ func (w *World) plan(length time.Duration) {
 	w.clock.After(deployAt-now, func() { w.deploy(deployFor) })
 }
 
-// makeScarce kills a quarter of the workers. No new worker can start until length has passed.
+// makeScarce kills a quarter of the workers. For the given time, no new worker can start.
 func (w *World) makeScarce(length time.Duration) {
 	w.forgetDead()
 	for i, one := range w.workers {

@@ -28,8 +28,8 @@ type instance struct {
 // functionIdle is the lifetime of an idle instance, as observed. AWS does not document it.
 const functionIdle = 10 * time.Minute
 
-// Each constant is the time that a request occupies its function, excluding the time spent waiting
-// for other requests. They were measured under the Lambda Runtime API.
+// Each constant is the time that one request of this type occupies its function, without waiting for other requests.
+// They were measured under the Lambda Runtime API.
 const (
 	submitTime     = 25 * time.Millisecond
 	statusTime     = 3 * time.Millisecond

@@ -29,7 +29,7 @@ type account struct {
 }
 
 // newAccounts returns the accounts of a service. One account has half of the jobs. The others have fractions that
-// follow Zipf's law, but at most mostOfOne jobs a day each. If one is true, there is only one account.
+// follow Zipf's law, but at most mostOfOne jobs a day each. If one is set, there is only one account.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
 	if !one {

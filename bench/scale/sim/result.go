@@ -25,7 +25,7 @@ type Counts struct {
 	// Asked counts the jobs that clients tried to submit. GaveUp counts the jobs whose clients gave
 	// up after too many rejections.
 	Asked, GaveUp int
-	// Ended counts jobs that their clients saw end. Completed counts the jobs with a result.
+	// Ended counts the jobs whose clients have seen them end. Completed counts the jobs with a result.
 	Ended, Completed int
 	Runs             int
 	// Done counts successful calls by kind, for example "jobs" and "completions".

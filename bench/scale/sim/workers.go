@@ -15,7 +15,7 @@ const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
 	beatEvery     = 30 * time.Second
-	// deadlineSlack is how long before a job's deadline its run is stopped.
+	// A run is stopped this long before its job's deadline.
 	deadlineSlack = 3 * time.Second
 	settleTime    = 10 * time.Second
 	// receiveTime is the time between the arrival of a message and its receipt by a waiting worker.
@@ -177,14 +177,14 @@ func (h *holding) complete() {
 		err := h.delivery.Complete(context.Background(), h.nonce, result)
 		if err == nil {
 			h.client.completions++
-			// After storing thumbnails, a worker checks that the job still exists.
+			// Check that the job still exists, as a worker does after storing thumbnails.
 			_, _ = h.service.runs.Get(context.Background(), h.job.ID)
 		}
 		return err
 	})
 }
 
-// settle reports a run, retries that while the store fails, and then frees the slot.
+// settle reports a run, retrying while the store fails, and then frees the slot.
 func (h *holding) settle(report func() error) {
 	until := h.clock.Now().Add(settleTime)
 	wait := 50 * time.Millisecond

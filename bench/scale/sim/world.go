@@ -114,7 +114,7 @@ func newWorld(c Config) (*World, error) {
 	return w, nil
 }
 
-// workersFor returns the number of workers needed at the busiest time, times factor.
+// workersFor returns factor times the number of workers needed at the busiest time.
 func (w *World) workersFor(factor float64) int {
 	video := rate(float64(w.Jobs)*videos, peakAt) * meanVideoWork.Seconds()
 	image := rate(float64(w.Jobs)*(1-videos), peakAt) * meanImageWork.Seconds()

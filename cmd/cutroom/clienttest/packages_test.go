@@ -180,8 +180,8 @@ func hasExamples(t *testing.T, name string) {
 	}
 }
 
-// hasOneTypeForEachName checks that no model's from_dict uses the same variable for the model and
-// for one of its typed fields. mypy would reject that (clients/python/generator.yaml).
+// hasOneTypeForEachName checks that no from_dict method uses one variable for both the model and a typed field. mypy
+// would reject that (clients/python/generator.yaml).
 func hasOneTypeForEachName(t *testing.T, models string) {
 	t.Helper()
 	made := regexp.MustCompile(`\n {8}(\w+) = cls\(`)

@@ -54,7 +54,8 @@ func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In a container, the data folder may be the only writable folder, and it may be empty.
+	// signs checks that signing works even if the data folder is the only writable folder and is empty, as it may be
+	// in a container.
 	signs := func() {
 		t.Helper()
 		printed := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")

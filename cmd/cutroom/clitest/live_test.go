@@ -100,7 +100,7 @@ func videos(t *testing.T, s shell) {
 	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
 }
 
-// batch edits a folder that also contains a file that is not a video.
+// batch edits a folder that also contains a broken picture and a text file.
 func batch(t *testing.T, s shell) {
 	s.save("in/a.png", picture(t))
 	s.save("in/a.jpg", picture(t))
@@ -202,7 +202,7 @@ func jobs(t *testing.T, s shell) {
 	}
 }
 
-// remembered finds, shows, downloads and shares a job, and deletes another one.
+// remembered checks that a past job can be found, shown, downloaded and shared, and that another can be deleted.
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))
@@ -256,7 +256,7 @@ func files(t *testing.T, s shell) {
 		"stored.png"); path != "stored.png" {
 		t.Errorf("the reported path is %q", path)
 	}
-	// ls and list are synonyms for all resources.
+	// For every resource, ls is the same as list.
 	if listed := s.works("files", "list"); !strings.Contains(listed, ids[0]) {
 		t.Errorf("files list printed\n%s", listed)
 	}
@@ -355,7 +355,7 @@ func bars(t *testing.T, s shell) {
 	}
 }
 
-// login stores a valid key in a profile that only its owner can read.
+// login checks that a valid key is stored in a profile that only its owner can read.
 func login(t *testing.T, s shell) {
 	target, gateway := s.setting("CUTROOM_URL"), s.setting("CUTROOM_INFERENCE_URL")
 	user := newShell(t)

@@ -329,7 +329,7 @@ func TestMCPServerEndsWithItsClient(t *testing.T) {
 		"its client hangs up": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
 		"it is stopped":       func(process *exec.Cmd, _ io.Closer) error { return process.Process.Signal(os.Interrupt) },
 	} {
-		// The official client waits for its calls before it disconnects, but other clients may not.
+		// The official client waits for its calls before it disconnects, but others might not.
 		process := s.command([]string{"mcp"})
 		stdin, err := process.StdinPipe()
 		if err == nil {

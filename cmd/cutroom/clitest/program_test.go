@@ -87,7 +87,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 		s.t.Fatalf("cutroom %s: %v", strings.Join(args, " "), err)
 	}
 	written := stderr.String()
-	if !slices.Contains(args, "-") { // unless stdout contains an image
+	if !slices.Contains(args, "-") { // with "-", stdout is an image
 		written += stdout.String()
 	}
 	if strings.Contains(written, "\x1b") {
@@ -159,7 +159,7 @@ func (s shell) open(args ...string) *terminal {
 	opened := &terminal{s.t, command, keys, &programtest.Output{}, make(chan struct{})}
 	go func() {
 		defer close(opened.read)
-		_, _ = io.Copy(opened.screen, keys) // ends when the program does, on Linux with an error
+		_, _ = io.Copy(opened.screen, keys) // returns when the program ends; on Linux, with an error
 	}()
 	s.t.Cleanup(func() {
 		_ = command.Process.Kill() // it may have ended

@@ -23,13 +23,13 @@ var converted = map[string][]string{
 
 const palette = "split[a][b];[a]palettegen[p];[b][p]paletteuse"
 
-// smallClip reduces a clip for a GIF, because a GIF of a 720p clip takes 10 MB per second.
+// smallClip reduces a clip for a GIF, because a GIF takes 10 MB per second of 720p video.
 const smallClip = "fps=12,scale='min(480,iw)':-1:flags=lanczos,"
 
 const pngHead = "\x89PNG\r\n\x1a\n"
 
-// checkFormat returns an error if the result cannot be written with the path's extension. own is
-// the extension of the service's result, or "" if unknown.
+// checkFormat returns an error if the result cannot be converted to the format of the path's extension. own is the
+// extension of the service's result, or "" if unknown.
 func checkFormat(output, own string) error {
 	extension := strings.ToLower(filepath.Ext(output))
 	_, known := converted[extension]

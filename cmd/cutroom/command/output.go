@@ -42,7 +42,7 @@ func escaped(text string) string {
 	return safe.String()
 }
 
-// acts reports whether a character affects a terminal, as do control characters, line and paragraph
+// acts reports whether a character can affect a terminal. This includes control characters, line and paragraph
 // separators, and characters that change the text direction and so could disguise text.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)

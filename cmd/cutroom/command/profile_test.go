@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// A profile with a URL other than the default uses that URL for both services.
+// The default URL has a port for each service. Any other URL in a profile is used for both services.
 func TestDefaultURLHasTwoPorts(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ var aliases = regexp.MustCompile(` \([^)]*\)`)
 func commandOf(err *kong.ParseError) string {
 	for _, step := range slices.Backward(err.Context.Path) {
 		if step.Command != nil {
-			// In the path, a command's aliases are in parentheses.
+			// Remove a command's aliases, which are in parentheses in its path.
 			return aliases.ReplaceAllString(step.Command.FullPath(), "")
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Invocation) Report(err error) int {
 	return code
 }
 
-// explain words an error for users of this program.
+// explain rephrases an error for users of this program.
 func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -224,7 +224,7 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		// Shorten only the file error. The text around it names the setting or option with the file name.
+		// Shorten only the file error. The text around it names the setting or option that contains the file name.
 		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()

@@ -96,7 +96,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The announced length is fixed, so if a file grows during the upload, the rest is left out.
+		// The announced length is fixed. If a file grows during the upload, the added bytes are not sent.
 		return struct {
 			io.Reader
 			io.Closer
@@ -142,7 +142,7 @@ type draft struct {
 	name   string
 }
 
-// draft creates a file with a temporary name. below is its folder, and id makes the name unique.
+// draft creates a file with a temporary name in the folder below. id makes the name unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file may be created between the check and the end of a download.
+// Another program may create the file between the check and the end of the download.
 func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	folder, err := OpenFolder(t.TempDir())
 	if err != nil {
@@ -49,7 +49,7 @@ func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	if err := keep(false); err != nil {
 		t.Error(err)
 	}
-	// A dangling link also counts as existing.
+	// A dangling link also counts as an existing file.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

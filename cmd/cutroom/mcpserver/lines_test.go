@@ -18,7 +18,7 @@ func TestInvalidMessagesGetErrors(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {
 		sent string
-		// passed contains the lines that are passed on. code is the code of the error, or 0.
+		// passed contains the forwarded lines. code is the error code, or 0 if there is no error.
 		passed string
 		code   int
 	}{

@@ -159,7 +159,8 @@ func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	}
 }
 
-// reads and makes describe a tool's side effects to the agent's program, which may ask the user for approval.
+// The functions reads and makes describe a tool's side effects to the agent's program, which may ask the user for
+// approval.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

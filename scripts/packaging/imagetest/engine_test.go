@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The engine server's image runs real pipelines with tiny weights on the CPU, for jobs of the
-// one-machine server's image.
+// The engine server's image runs real pipelines with tiny weights on the CPU. Its jobs come from a container of the
+// one-machine server.
 func TestEngineEdits(t *testing.T) {
 	t.Parallel()
 	// The image declares the weights folder, so its user may write to a new volume there.
@@ -42,7 +42,7 @@ func TestEngineEdits(t *testing.T) {
 	engine.ready(8090)
 	saysWhatItIs(t, "cutroom-engine")
 
-	// The pictures are small, because even a tiny model takes long for large ones.
+	// The pictures are small, because even a tiny model is slow with large ones.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(read(t, "../../../shared/domain/catalog/catalog.yaml")), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o644); err != nil { //nolint:gosec // the container's user reads it

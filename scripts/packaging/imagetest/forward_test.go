@@ -25,7 +25,7 @@ func forward(ctx context.Context, from net.Conn, address string) {
 	both.Wait()
 }
 
-// carry copies from one connection to the other until the end, then closes the write side.
+// carry copies everything from one connection to the other, then closes the write side.
 func carry(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // a broken connection ends both directions
 	if tcp, ok := to.(*net.TCPConn); ok {

@@ -138,7 +138,7 @@ func TestServerHasEveryFilter(t *testing.T) {
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
-	// Generating a video takes filters that editing a file does not.
+	// Generating a video needs filters that editing a file does not.
 	made, err := client.Submit(t.Context(), "gen-pro-t2v", servertest.Form{
 		servertest.Text("prompt", "aurora over the mountains"),
 	})

@@ -14,8 +14,8 @@ import (
 
 const namespace = "Cutroom"
 
-// Metrics is a gateway.Observer. Its only dimensions are route, model and upstream, because CloudWatch bills
-// every combination as a separate metric. Status and code are in the line, for log queries.
+// Metrics is a gateway.Observer. Its only dimensions are route, model and upstream, because CloudWatch bills every
+// combination as a separate metric. Status and code are only in the log line, for log queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger

@@ -7,7 +7,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its only dimension is the lane. All other properties are in the line, for log queries.
+// Worker is a worker.Observer. Its only dimension is the lane. All other properties are only in the log line, for log
+// queries.
 type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)
@@ -40,7 +41,7 @@ func (w *Worker) Ran(r worker.Run) {
 	})
 }
 
-// stageMetrics has few stages, because each metric costs money.
+// stageMetrics covers only a few stages, because each metric costs money.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
 // Watch periodically writes the fraction of time that the slots were busy, until the context ends.

@@ -25,8 +25,8 @@ type Aside struct {
 	path string
 }
 
-// SetAside moves a blob, or everything below a prefix, out of the store. It deletes prefixes that
-// contain no blobs. It does not move blobs that were stored after RememberNewcomers.
+// SetAside moves a blob, or everything below a prefix, out of the store. It deletes prefixes that contain no blobs.
+// It does not move blobs that were stored since RememberNewcomers was called.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil || s.newcomers.have(path) {

@@ -25,7 +25,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return s.copyBytes(ctx, from, to)
 	}
 	err = s.rename(link, target)
-	// Renaming a link to another link of the same file succeeds but does nothing.
+	// Remove the link, because renaming it to another link of the same file succeeds but does nothing.
 	if removeErr := os.Remove(link); !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}

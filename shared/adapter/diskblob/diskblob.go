@@ -1,9 +1,9 @@
-// Package diskblob stores blobs as files in a folder. Calls sync the bytes, the name, and the
-// folders in its path before they return.
+// Package diskblob stores blobs as files in a folder. Before a call returns, it syncs the bytes, the file's name, and
+// the folders in its path to disk.
 //
-// The blob "jobs/a/data" is the file at that path below the root. Bytes are first written to the folder ".tmp",
-// which cannot be a blob's name. A rename then gives the file its name, so a blob is either complete or absent.
-// Replacing a blob creates a new file, so a hard link can serve as a copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes are first written to the folder ".tmp", which
+// cannot be a blob's name. A rename then gives the file its name, so a blob is either complete or absent. Replacing a
+// blob creates a new file, so a hard link can serve as a copy.
 //
 // Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root open.
 package diskblob
@@ -65,8 +65,8 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// checkRoot returns an error if an entry of the root is a link to another place, because blobs are
-// renamed between folders.
+// checkRoot returns an error if an entry of the root is a symbolic link or a mount point, because blobs are renamed
+// between folders.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {

@@ -100,7 +100,7 @@ func TestPipeIsRejectedAsMark(t *testing.T) {
 	}
 }
 
-// Open removes only temporary files that a crash left behind.
+// Through a link, Open could remove files that are not its own: it deletes temporary files that a crash left behind.
 func TestRootMustNotContainLinks(t *testing.T) {
 	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
 		root, outside := t.TempDir(), t.TempDir()

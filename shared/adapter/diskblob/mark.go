@@ -41,8 +41,9 @@ func ReadMark(root string) (integrity.Mark, error) {
 	return mark, nil
 }
 
-// Marker writes a root's mark. An advance survives a crash of the process immediately, and a crash of the machine
-// after half a minute. Until then the mark may be too low, so that less is detected, but it is never too high.
+// Marker writes a root's mark. An advance survives a crash of the process at any time, and a crash of the machine
+// half a minute later. Until then the mark may be too low, so that fewer losses are detected, but it is never too
+// high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// reads holds the open files by blob name. Deleting a blob closes them, so that a slow reader does
-// not keep its bytes on the disk.
+// reads holds the open files by blob name. Deleting a blob closes its files, so that a slow reader does not keep the
+// bytes on the disk.
 type reads struct {
 	mu   sync.Mutex
 	open map[string]map[*read]bool

@@ -24,7 +24,7 @@ func put(t *testing.T, store *diskblob.Store, name, text string) {
 	}
 }
 
-// names returns the names in the listing's order, prefixes with a slash.
+// names returns the listed names in order. A prefix ends with a slash.
 func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	t.Helper()
 	names := []string{}

@@ -43,7 +43,7 @@ const (
 	recordPart  = "record"
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// An account's partition contains its list and, in the part openBatchPart, the set of its open batches.
+	// An account's partition contains its list and, under the sort key openBatchPart, the set of its open batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs sort before and after the ids of all batches.

@@ -167,8 +167,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	return used, nil
 }
 
-// claimWrites returns the writes that reserve a job's holds, in the order of claims. If a write's
-// condition fails (refusal.failed), retake decides.
+// claimWrites returns the writes that reserve a job's holds, in the order of claims. If a write's condition fails
+// (refusal.failed), retake checks that claim again.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
@@ -177,7 +177,7 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake ends expired allocations and checks again whether a rejected claim fits. It returns nil if it does.
+// retake ends expired allocations and checks again whether a rejected claim fits. It returns nil if the claim fits.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {

@@ -48,7 +48,7 @@ type storageCall struct {
 	ended map[string]bool
 	// promise reports whether the call adds a pending file.
 	promise bool
-	// may reports whether the call may fail, because too little storage was left at some time while it ran.
+	// may is set if the call may be rejected, because too little storage was left at some time while it ran.
 	may bool
 }
 
@@ -177,7 +177,7 @@ func (c *storageChaos) choose() {
 		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Reserved, call.what), size // f.Reserved may be gone
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
-				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // the reservation may be replaced
+				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // the file may have replaced the reservation
 			}
 			if err != nil {
 				c.held = append(c.held, f.Reserved)

@@ -19,8 +19,8 @@ const freeBatch = 49
 type countChange struct {
 	bytes    int64
 	promises int
-	// limit is the maximum number of bytes, and most is the maximum number of pending files. 0
-	// means no limit. spare bytes must remain free.
+	// limit is the maximum number of stored bytes, of which spare must remain free. most is the maximum number of
+	// pending files. 0 means no limit.
 	limit, spare int64
 	most         int
 }
@@ -70,8 +70,9 @@ type change struct {
 	count  countChange
 }
 
-// within makes a change. If there is too little storage, it frees expired entries and tries again. The change may
-// replace a reservation: changeOf receives its size, or 0 if another caller has ended it.
+// within commits the change that changeOf returns. If there is too little storage, it frees expired entries and tries
+// again. The change may replace a reservation: changeOf receives the reservation's size, or 0 if another caller has
+// ended it.
 //
 // Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
@@ -182,7 +183,7 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's ended entries and returns how many. The index may still contain entries
+// freeEnded frees some of an account's ended entries and returns their number. The index may still contain entries
 // that were just removed, so it reads on until it has freed an entry or reached the end of the index.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {

@@ -149,7 +149,7 @@ func TestPendingFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	}
 }
 
-// A file ends when its own item is removed. A file that never arrived ends when its pending item is removed.
+// A file is removed with its own item or, if it never arrived, with its pending item.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)

@@ -90,8 +90,8 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 	return storeError("settle an idempotency key", err)
 }
 
-// Withdraw removes the attributes of the claim but leaves the item to its TTL, because functions
-// may not delete items of this table.
+// Withdraw removes the attributes of the claim but leaves the item to its TTL, because functions have no permission
+// to delete items of this table.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("REMOVE #resource"),

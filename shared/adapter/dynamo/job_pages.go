@@ -29,7 +29,7 @@ const jobsByAccount = "jobs-by-account"
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
-	// spare is how many extra jobs a read may fetch.
+	// spare is how many more jobs than the limit a read may fetch.
 	spare := 0
 	if filter.Search != "" {
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
@@ -75,7 +75,7 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// entries reads at most size index entries with ids below the given one, highest id first.
+// entries reads index entries with ids below the given one, highest id first. It stops after size entries.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")
@@ -160,7 +160,7 @@ func readAsked(
 			return nil, err
 		}
 		items = append(items, answer.Responses[table]...)
-		// Request again the keys that DynamoDB was too busy to read.
+		// Retry the keys that DynamoDB was too busy to read.
 		if request = answer.UnprocessedKeys; len(request) > 0 {
 			if !clock.Wait(ctx, conflictWait) {
 				return nil, ctx.Err()

@@ -285,9 +285,9 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken makes two consistent reads, first of the token and then of its key. If a revocation
-// marked each of a key's tokens, one read would be enough, but then creating a token would take a
-// transaction of three writes, at twelve times the price of the read.
+// FindToken makes two consistent reads, first of the token and then of its key. One read would be enough if a
+// revocation marked each of a key's tokens. But then creating a token would take a transaction of three writes, at
+// twelve times the price of the read.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
 	if err != nil {

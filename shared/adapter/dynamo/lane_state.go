@@ -113,7 +113,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err e
 	return queue, storeError("read the queue of a lane", err)
 }
 
-// RunTimes returns run times read at most laneStateFor ago.
+// RunTimes returns run times that are at most laneStateFor old.
 func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
 	state, err := s.lane(ctx, lane)
 	return state.runs, storeError("read run times", err)

@@ -67,7 +67,7 @@ func TestAdmissionUsesFleetState(t *testing.T) {
 	now = now.Add(20 * time.Minute)
 	admitted("no check was made for a long time", true)
 
-	// If this process completed a run, it knows that immediately.
+	// This process immediately knows the duration of a run that it completed.
 	j := newJob("job_1")
 	if err := jobs.Accept(ctx, j, 0); err != nil {
 		t.Fatal(err)

@@ -54,8 +54,9 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// Every BeatEvery, a worker records that it is running. The lane then has a running worker for WarmFor. A worker
-	// does not replace a time more recent than freshFor, because that time stays recent enough until the next beat.
+	// A worker records at intervals of BeatEvery that it is running. For WarmFor after that, the lane counts as
+	// having a running worker. A worker does not replace a time more recent than freshFor, because that time stays
+	// recent enough until the next beat.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second
@@ -75,7 +76,7 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Workers call Beat every BeatEvery. It writes nothing if another worker has written recently.
+// Workers call Beat at intervals of BeatEvery. It writes nothing if another worker has written recently.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	seen, err := w.read(ctx, lane)
 	if err != nil {

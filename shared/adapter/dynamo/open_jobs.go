@@ -26,7 +26,7 @@ const (
 	openSetAttribute = "open_set"
 	// openAge is how long an account's set is kept after the deadline of its last job.
 	openAge = 24 * time.Hour
-	// itemsAtOnce is DynamoDB's limit on the items of one call.
+	// itemsAtOnce is DynamoDB's limit on the number of items in one call.
 	itemsAtOnce = 100
 	// compareEvery is the minimum interval at which a process compares sets with records.
 	compareEvery = 10 * time.Second
@@ -242,7 +242,8 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog may lag by a second, but Accept is exact. Run times and workers are at most laneStateFor old.
+// Backlog may lag by a second, but Accept is exact. The run times and the number of workers are at most laneStateFor
+// old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog

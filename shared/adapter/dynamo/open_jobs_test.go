@@ -65,7 +65,7 @@ func (p *processes) next() *dynamo.Jobs {
 	return p.all[p.last%len(p.all)]
 }
 
-// job returns a job that is accepted now, but whose id was generated earlier.
+// job returns a job that is accepted now, but whose id is older by before.
 func (p *processes) job(before time.Duration) job.Job {
 	p.Helper()
 	id, err := job.NewID(p.at().Add(-before), rand.Reader)

@@ -59,8 +59,8 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// cost is the time that a count adds to the item's time. If an item's time is after far, a
-	// wrong clock put it there, and the item starts over.
+	// cost is the time that a count adds to the item's time. A wrong clock must have written a time later than far,
+	// so such an item starts over.
 	now, cost, far int64
 }
 
@@ -163,13 +163,13 @@ func (c *count) charge(ctx context.Context) (ratelimit.State, error) {
 	if found >= longest {
 		return c.state(true, found), nil
 	}
-	// Adding the full amount would exceed the maximum debt.
+	// Set the maximum debt, because adding the full amount would exceed it.
 	_, found, err = c.write(ctx, longest, "SET whole_at = :whole", "whole_at < :whole AND last_count <> :count",
 		item{":whole": number(longest)})
 	return c.state(true, found), err
 }
 
-// start counts from now if the name is not in use.
+// start sets the item's time to now plus the cost if the name is not in use.
 func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error) {
 	whole := c.now + c.cost
 	return c.write(ctx, whole, "SET whole_at = :whole",

@@ -13,7 +13,8 @@ import (
 )
 
 // Responses uses the usage table, because the gateway may already write to it. An item per account counts the bytes
-// of all responses ever kept, and each response has the count after it. The difference between the two shows if it was dropped.
+// of all responses ever kept. Each response stores the value of this count after it was added. The difference between
+// the two shows whether the response has been dropped.
 type Responses struct {
 	client *dynamodb.Client
 	table  string
@@ -65,7 +66,8 @@ func (r *Responses) Find(ctx context.Context, account, id string, now time.Time)
 	return content.Value, nil
 }
 
-// Delete removes the content but leaves the item to its TTL, because functions may not delete items of this table.
+// Delete removes the content but leaves the item to its TTL, because functions have no permission to delete items of
+// this table.
 func (r *Responses) Delete(ctx context.Context, account, id string) error {
 	_, _, err := tryUpdate(ctx, r.client, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: responseKey(account, id),

@@ -80,8 +80,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds delays the first request of an operation that call makes. It returns that request and a
-// channel for call's result.
+// holds runs call and delays its first request of the given operation. It returns that request and a channel for
+// call's result.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)
@@ -89,7 +89,8 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// A renewal may arrive after the next renewal, or an epoch may be marked as dead after its renewal.
+// A renewal may arrive after the next renewal. The request that marks an epoch as dead may arrive after the epoch was
+// renewed.
 func TestLateSessionCallsChangeNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"

@@ -13,8 +13,8 @@ import (
 // unchanged, requires that the attribute still has the value that was read.
 const queueAttribute = "queue"
 
-// changeQueue returns the condition that the queue has not changed, and the update clauses that
-// write the new queue. It adds their values to values.
+// changeQueue returns the condition that the queue has not changed, and the update clauses that write the new queue.
+// It adds the parameters of these expressions to the map values.
 func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	condition = "attribute_not_exists(#queue)"
 	if a.queueText != "" {
@@ -30,7 +30,7 @@ func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	return condition, set, remove
 }
 
-// RenewTickets writes the queue every session.RenewTicketsEvery and whenever the tickets change.
+// RenewTickets writes the queue whenever the tickets change, and at intervals of session.RenewTicketsEvery.
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Signers stores the certificates of workers that sign results, so that a program that verifies
-// results recognizes the service without having access to the private key.
+// Signers stores the certificates of workers that sign results. With them, a program that verifies results recognizes
+// the service without access to the private key.
 type Signers struct {
 	client *dynamodb.Client
 	table  string

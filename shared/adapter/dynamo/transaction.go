@@ -93,8 +93,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is the error of a transaction that was cancelled because a condition failed.
 type refusal struct {
-	// failed reports, for each write, whether its condition failed. items are the previous items,
-	// for writes that asked for them.
+	// failed reports, for each write, whether its condition failed. items holds the previous items of the writes that
+	// asked for them.
 	failed []bool
 	items  []item
 	err    error

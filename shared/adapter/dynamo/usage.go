@@ -31,9 +31,9 @@ const (
 
 // Usage is a usage.Store.
 //
-// An item is one of the usageShards for an account's usage of one model with one key on one day. Items of version
-// 0.1.0 may have no key. A transaction of one write adds a record. Its token is derived from the record's id, so
-// DynamoDB adds a record only once if it is repeated within ten minutes.
+// An account's usage of one model with one key on one day is spread over usageShards items. Items of version 0.1.0
+// may have no key. A transaction of one write adds a record. Its token is derived from the record's id, so DynamoDB
+// ignores a repetition within ten minutes.
 type Usage struct {
 	client *dynamodb.Client
 	table  string

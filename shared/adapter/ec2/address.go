@@ -1,5 +1,5 @@
-// Package ec2 finds a task's public addresses. It does not link the SDK's ECS client, as package
-// ecs does, because that would add 1 ms to a program's startup.
+// Package ec2 finds a task's public addresses. Unlike package ecs, it does not link the SDK's ECS client, which would
+// add 1 ms to a program's startup.
 package ec2
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// protectedTime is the longest time that a job may take (docs/contract/jobs.md#deadline) plus
-	// the time to hand it back, in whole minutes. After that, a hung task loses its protection.
+	// protectedTime is the longest time that a job may take (docs/contract/jobs.md#deadline) plus the time to hand it
+	// back, rounded up to whole minutes. After that, a hung task loses its protection.
 	protectedTime = 15 * time.Minute
 	// agentTime is the timeout for a call to the agent, which in turn calls ECS.
 	agentTime     = 10 * time.Second

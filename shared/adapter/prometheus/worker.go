@@ -6,7 +6,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Upper limits in seconds. A fetch takes fractions of a second; an engine may take as long as the entire job.
+// The upper limits of the buckets, in seconds. A fetch takes fractions of a second; an engine may take as long as the
+// entire job.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
 // Worker's label values are lanes, catalog models and stages. An engine adds only a few stages.

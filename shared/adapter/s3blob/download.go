@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// A download that has started may continue after downloadTime.
+// downloadTime is how long a download URL can be used to start a download. The download may take longer.
 const downloadTime = 5 * time.Minute
 
 // SignDownload returns a URL with which a blob can be read without a key. It does not check that

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// sink discards a multipart upload. It measures memory usage at each part.
+// sink receives a multipart upload and discards its parts. It measures the memory usage at each part.
 type sink struct {
 	mu         sync.Mutex
 	size, held int64

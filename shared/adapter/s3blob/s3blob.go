@@ -66,7 +66,7 @@ func New(config aws.Config, bucket string) *Store {
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
 			// A retry is harmless: it stores the same bytes or changes nothing.
 			o.Retryer = awsclient.Retryer()
-			// A custom endpoint does not have a host name per bucket.
+			// Use path style, because a custom endpoint does not have a host name per bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
 		bucket: bucket,

@@ -61,7 +61,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	}
 	headers := map[string]string{}
 	for name := range request.SignedHeader {
-		// Every HTTP client sets these two headers, and browsers do not allow pages to set them.
+		// Omit the two headers that every HTTP client sets and that browsers do not allow pages to set.
 		if !strings.EqualFold(name, "Host") && !strings.EqualFold(name, "Content-Length") {
 			headers[name] = request.SignedHeader.Get(name)
 		}

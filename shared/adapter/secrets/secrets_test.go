@@ -66,8 +66,8 @@ func TestUpstreamKeysAreResolved(t *testing.T) {
 	}
 }
 
-// If several programs fill a secret concurrently, they all use the same version id, so AWS lets
-// only one of them win. The local AWS does not support that.
+// If several programs fill a secret concurrently, they all use the same version id, so AWS lets only one of them win.
+// The local AWS does not enforce this.
 func TestSecretIsFilledOnce(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn := cloud.MakeSecret(t, "identity", secrets.Unset)

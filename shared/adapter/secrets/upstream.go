@@ -41,7 +41,7 @@ func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error
 	}
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		// The decoder's error would reveal part of the secret.
+		// Omit the decoder's error, because it would reveal part of the secret.
 		return "", errors.New("secretsmanager: the secret is not a JSON object of strings")
 	}
 	if fields[field] == "" {

@@ -37,7 +37,7 @@ func (db *DB) checkFree() error {
 	return fullError(nil)
 }
 
-// admit returns an error if an account may not create a record with this many bytes of text.
+// admit returns an error if an account is not allowed to create a record with the given number of bytes of text.
 func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	if err := db.checkFree(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (db *DB) admitFile(ctx context.Context, f file.File) error {
 	return db.admit(ctx, f.Account, len(f.Filename)+int(max(0, block-f.Size)))
 }
 
-// admitBy lets operators change an account's settings at any time.
+// admitBy is like admit, but does not limit operators, so that they can always change an account's settings.
 func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
 	if from.IsOperator() {
 		return nil

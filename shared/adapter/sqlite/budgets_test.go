@@ -56,7 +56,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	used(100, 100)
 }
 
-// Reported usage and the calls in flight still count as used.
+// After a reboot, reported usage and calls in flight still count as used.
 func TestRebootEndsAllocations(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}

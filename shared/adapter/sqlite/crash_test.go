@@ -45,7 +45,7 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	return d
 }
 
-// A server crash only invalidates the current runs of leased jobs: it does not use up an attempt.
+// A server crash invalidates the current runs of leased jobs, but does not use up an attempt.
 func TestCrashDoesNotCountAsRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
@@ -81,7 +81,7 @@ func TestCrashDoesNotCountAsRun(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// If a job crashes the server, the other jobs that were leased lose no runs.
+// If a job crashes the server, the other leased jobs keep all their runs.
 func TestJobThatCrashesServerFails(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")

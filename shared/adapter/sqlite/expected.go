@@ -18,8 +18,8 @@ const (
 		from job where id > ?3 order by id limit ?4`
 )
 
-// Expected returns the names of blobs that must exist: blobs of files visible at now, and results
-// of jobs that ended after endedAfter. It may miss blobs that are stored while it runs.
+// Expected returns the names of blobs that must exist: blobs of files visible at the given time, and results of jobs
+// that ended after endedAfter. It may miss blobs that are stored while it runs.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, part := range []struct {

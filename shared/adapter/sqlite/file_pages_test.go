@@ -12,7 +12,7 @@ import (
 
 var day = time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)
 
-// Ids of new files sort by number.
+// newFile returns a file. Ids sort by number.
 func newFile(number int, expiresAt time.Time) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill uses up the free space and returns the file that does.
+// fill fills the disk and returns the file that takes the space.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -33,8 +33,8 @@ func fill(t *testing.T, disk string) string {
 	}
 }
 
-// A write that does not fit is rejected entirely, stored data is kept, and the open database works
-// again once space is free.
+// A write that does not fit is rejected entirely. Stored data is kept, and the open database works again once space
+// is free.
 func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))

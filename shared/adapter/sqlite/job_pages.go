@@ -75,8 +75,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns at most limit of jobPage's jobs that match the filter. It stops early once it has read more bytes of
-// requests than the maximum. next is then the last id it read.
+// jobsOf returns the jobs of jobPage that match the filter, at most limit. If the requests that it reads exceed most
+// bytes, it stops early, and next is the last id that it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -33,7 +33,7 @@ func scanJob(r row) (job.Job, error) {
 	return j, err
 }
 
-// scanSizedJob also returns the size of the request in bytes.
+// scanSizedJob is like scanJob, but also returns the size of the request in bytes.
 func scanSizedJob(r row) (job.Job, int, error) {
 	var (
 		j                      job.Job

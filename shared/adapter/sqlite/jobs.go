@@ -15,7 +15,7 @@ import (
 // accepts the job sends the message, and the transaction that ends the job deletes it.
 type Jobs struct {
 	db *DB
-	// budgets is nil if jobs reserve nothing in budgets.
+	// budgets is nil if jobs have no budget holds.
 	budgets *Budgets
 }
 

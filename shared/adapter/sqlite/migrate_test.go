@@ -68,7 +68,7 @@ func TestMigrationsAreNumberedFromBaseline(t *testing.T) {
 func TestFailedMigrationKeepsOldVersion(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	before := schemaOf(t, db)
-	// The schema already exists, so every step fails, some halfway through.
+	// The schema already exists, so every step fails. Some steps fail halfway through.
 	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 0; drop table job_request"); err != nil {
 		t.Fatal(err)
 	}

@@ -126,8 +126,8 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 const (
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns records a crash for each job that was running. For a job's first job.FreeCrashes
-	// crashes, it also subtracts the run from the job's count.
+	// forgiveRuns records a crash for each job that was running. For a job's first job.FreeCrashes crashes, it also
+	// subtracts the run from the job's run count.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
 		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`

@@ -237,7 +237,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
-// An account gets no second lease while there are as many running jobs as workers.
+// An account gets no second lease if there are already as many running jobs as workers.
 func TestSecondLeasesLeaveSpareSlots(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	if err != nil {

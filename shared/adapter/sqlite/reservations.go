@@ -89,10 +89,10 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeSpace returns the number of bytes that the account may still store. If that is less than
-// need, it first ends expired files. It returns 0 if the account has no limit or need is 0.
+// makeSpace returns the number of bytes that the account may still store. If fewer than need bytes remain, it first
+// ends expired files. It returns 0 if the account has no limit or need is 0.
 //
-// Errors: fault.Limited if fewer than need bytes remain.
+// Errors: fault.Limited if fewer than need bytes remain even then.
 func (s *Files) makeSpace(
 	ctx context.Context, tx *transaction, account string, need, limit int64, now time.Time,
 ) (space int64, err error) {
@@ -118,7 +118,7 @@ func (s *Files) makeSpace(
 	}
 }
 
-// endBatchOf ends a batch of an account's expired files and reservations, and returns how many.
+// endBatchOf ends some of an account's expired files or reservations and returns their number.
 func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
 	// Ending a file cannot be undone, so do it only if the clock can be trusted.
 	if s.db.settled == nil || s.db.settled() {

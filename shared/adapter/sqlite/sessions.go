@@ -34,7 +34,8 @@ const deadLeaseAge = time.Hour
 // staleLease is true if a lease has ended, even if it has not been marked as dead.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
-// moment returns the current boot and time. A lease last renewed at stale has just ended. Times are in milliseconds.
+// moment returns the current boot and time, and the last renewal time of a lease that ends now (stale). Times are in
+// milliseconds.
 func (s *Sessions) moment() (boot string, now, stale int64) {
 	now = s.machine.Now().Milliseconds()
 	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()

@@ -1,10 +1,10 @@
-// Package sqlite stores the records of one machine in one SQLite file. When a call returns nil, its
-// write is on disk, except for sessions.
+// Package sqlite stores the records of one machine in one SQLite file. When a call returns nil, its write is on disk,
+// except for sessions.
 //
-// Writes run one after another on one connection. Their transactions take the write lock at once, so that no
-// transaction fails halfway because of a lock. Reads have their own connections and never wait for a writer.
-// Accounts take turns on the connections for lists. Other processes may open the file at the same time. A write
-// waits for them for up to busyTimeout, and then fails with fault.Unavailable.
+// Writes run one after another on one connection. Their transactions take the write lock when they begin, so that no
+// transaction fails halfway because of a lock. Reads have their own connections and never wait for a writer. Accounts
+// take turns on the connections for lists. Other processes may open the file at the same time. A write waits for them
+// for up to busyTimeout, and then fails with fault.Unavailable.
 //
 // A write on a full disk fails with fault.StorageFull and changes nothing.
 package sqlite
@@ -43,13 +43,13 @@ type Options struct {
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// Once AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets no further lease.
-	// 0 means no limit.
+	// If at least AccountLeases of a lane's jobs are leased, an account that has a lease on the lane gets no further
+	// lease. 0 means no limit.
 	AccountLeases int
 	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
-	// Committed, if set, is called after each durable transaction of this process, before the call that made it
-	// returns. writes is the database's number of durable transactions. Committed must not call the database.
+	// Committed, if set, is called after each durable transaction of this process, before the store method that made
+	// it returns. writes is the database's number of durable transactions. Committed must not call the database.
 	Committed func(writes int64)
 }
 
@@ -125,7 +125,7 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// The folder for temporary files may be on the full disk.
+		// Keep temporary tables in memory, because the folder for temporary files may be on the full disk.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -158,7 +158,7 @@ func connect(path string, options Options) (*DB, error) {
 
 // openPool does not open a connection yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
-	// In a URI, the first element of a relative path would be the host.
+	// Make the path absolute, because in a URI the first element of a relative path would be the host.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)

@@ -47,8 +47,8 @@ type Config struct {
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message, in whole seconds up to 20. 0 means
-	// DefaultPollTime. Close waits equally long.
+	// PollTime is how long SQS waits for a message, in whole seconds up to 20. 0 means DefaultPollTime. Close waits
+	// just as long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger

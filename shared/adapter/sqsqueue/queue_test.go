@@ -28,7 +28,8 @@ type home struct {
 	table   string
 }
 
-// replace has pairs of strings: in the state machine's definition, the second of a pair replaces the first.
+// replace contains pairs of strings. In the state machine's definition, the second string of a pair replaces the
+// first.
 func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
 	t.Helper()
 	return newHomeBehind(t, cloud, cloud.Config(), replace...)

@@ -26,8 +26,7 @@ func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send queues an attempt for the time when it is due, or after longestDelay if that is earlier. A
-// retry may queue it twice.
+// Send queues an attempt until it is due, but for at most longestDelay. A retry may queue it twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {

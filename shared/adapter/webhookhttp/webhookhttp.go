@@ -22,9 +22,9 @@ import (
 
 const (
 	dialTime = 5 * time.Second
-	// maxHead limits a response's header. The HTTP library uses 28 times as much memory.
+	// maxHead is the maximum size of a response's header, in bytes. The HTTP library uses 28 times as much memory.
 	maxHead = 16 << 10
-	// maxBody limits how much of a body is read. Some receivers fail if nothing is read.
+	// maxBody is how much of a body is read, in bytes. Some receivers fail if nothing is read.
 	maxBody = 64 << 10
 )
 

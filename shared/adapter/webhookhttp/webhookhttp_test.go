@@ -281,8 +281,8 @@ func TestRebindingIsBlocked(t *testing.T) {
 	}
 }
 
-// newResolver resolves names below "test" to an address that depends on the number of the query. It
-// knows no other names.
+// newResolver resolves names under .test to an address that depends on the number of the query. It knows no other
+// names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
 	var number atomic.Int32
@@ -396,7 +396,7 @@ func TestResponsesNeedLittleMemory(t *testing.T) {
 			text := []byte(answer)
 			url := listen(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1<<10))
-				_, _ = conn.Write(text) // the sender may hang up before the end
+				_, _ = conn.Write(text) // the sender may have hung up
 			})
 			alloctest.Check(t, len(text), func() { _, _ = send(t, webhookhttp.Config{Targets: here(t)}, url) })
 		})

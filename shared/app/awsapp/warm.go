@@ -74,7 +74,7 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime limits a wake call, because the client of an accepted job waits until it ends.
+// wakeTime is the timeout of a wake call. It is short because an accepted job's client waits for the call.
 const wakeTime = 3 * time.Second
 
 // wakingMachine wakes the workers for each job. The event for the started execution wakes them too,

@@ -79,7 +79,7 @@ type Config struct {
 	// Key is CUTROOM_ENGINE_KEY, for OpenAI servers or a proxy in front of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
-	// CatalogFile is the base of the relative paths of workflows for ComfyUI servers.
+	// Relative paths of ComfyUI workflows are resolved in the folder of CatalogFile.
 	Catalog     *catalog.Catalog
 	CatalogFile string
 }

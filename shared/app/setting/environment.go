@@ -72,7 +72,8 @@ func (e *Environment) Flag(name string) bool {
 	return value == "true"
 }
 
-// Number returns an integer between lowest and highest, or the argument otherwise if the variable is not set.
+// Number returns an integer between lowest and highest. If the variable is not set, it returns the default given by
+// otherwise.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {

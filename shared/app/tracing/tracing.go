@@ -73,7 +73,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	sender, err := otlp.NewExporter(ctx,
 		otlptracehttp.WithEndpointURL(endpoint), otlptracehttp.WithHTTPClient(client),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
-		// The headers in the environment are meant for another collector and contain its keys.
+		// Ignore the headers in the environment, which are meant for another collector and contain its keys.
 		otlptracehttp.WithHeaders(nil))
 	if err != nil {
 		return nil, err

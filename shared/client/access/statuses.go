@@ -19,7 +19,7 @@ func ofAny(own, others int) Statuses {
 	}
 }
 
-// ofModel is for routes about one model. Tokens for other models may not call them.
+// ofModel is for routes about one model. They reject tokens for other models.
 func ofModel(own, others int) Statuses {
 	statuses := ofAny(own, others)
 	statuses.TokenForOtherModels = http.StatusForbidden

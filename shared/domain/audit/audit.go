@@ -48,8 +48,8 @@ type Entry struct {
 	Origin
 	Action  Action
 	Subject string
-	// Before and After hold the object as JSON, without secrets. Before is empty for a new object,
-	// After for a deleted object.
+	// Before and After hold the object as JSON, without secrets. Before is empty for a new object, and After is empty
+	// for a deleted object.
 	Before, After json.RawMessage
 }
 

@@ -106,8 +106,7 @@ type Error struct {
 
 // Chunk is a blob of results, with one JSON object per line.
 type Chunk struct {
-	// Number counts from 0. A runner saves a chunk only after reading all earlier chunks, so no
-	// line is in two chunks.
+	// Numbers start at 0. A runner saves a chunk only after reading all earlier chunks, so no line is in two chunks.
 	Number int
 	Blob   string
 	// Failures is true if the results are errors, false if they are responses.

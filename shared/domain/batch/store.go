@@ -9,8 +9,8 @@ import (
 
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch. most limits the account's open batches. kept limits its cleared batches, of which
-	// the oldest are deleted. For both, 0 means no limit.
+	// Create records a new batch. most limits the account's open batches. kept limits its cleared batches: if there
+	// are more, the oldest are deleted. For both, 0 means no limit.
 	//
 	// Errors: fault.Limited if the account already has that many open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error

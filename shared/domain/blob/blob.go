@@ -35,7 +35,7 @@ type Store interface {
 	// Errors: the unchanged error of r; fault.StorageFull.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
-	// Open returns a reader of length bytes from offset, or of everything after offset if length is
+	// Open returns a reader for length bytes starting at offset, or for everything after offset if length is
 	// negative. A range that extends past the blob is truncated.
 	//
 	// Errors: fault.NotFound if the blob does not exist.

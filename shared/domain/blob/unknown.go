@@ -10,7 +10,7 @@ import (
 // Shelf is a blob store that can set blobs aside.
 type Shelf interface {
 	Children(ctx context.Context, prefix string) iter.Seq2[Entry, error]
-	// SetAside moves a blob, or all blobs below a prefix, out of the way within the store.
+	// SetAside hides a blob, or all blobs below a prefix, without deleting the bytes.
 	SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 }
 

@@ -143,8 +143,8 @@ func (s *localAllocation) reported() Allocation {
 	return l
 }
 
-// fill takes from the store the amount that a call lacks, and reserves it. If nothing is missing, it only renews
-// the allocation. The caller must have called begin. refused reports that too little remains.
+// fill takes a call's missing amount from the store, and reserves it. If nothing is missing, fill only renews the
+// allocation. The caller must have called begin. refused reports that too little remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	report, began := s.reported(), s.manager.config.Machine.Now()

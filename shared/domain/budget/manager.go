@@ -19,7 +19,7 @@ const (
 	// tickEvery is how often allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime limits how long Run spends returning allocations at shutdown. Run retries every retryEvery.
+	// drainTime limits how long Run spends returning allocations at shutdown. Run retries at intervals of retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 

@@ -116,7 +116,7 @@ func later(d time.Duration) {
 	synctest.Wait()
 }
 
-// Thousands of calls take few store writes, and unused amounts are returned within seconds.
+// Thousands of calls need few store writes, and unused amounts are returned within seconds.
 func TestManyCallsShareOneAllocation(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1_000_000), w.start(nil)
@@ -248,7 +248,7 @@ func TestCallCountsInItsFirstWindow(t *testing.T) {
 func TestSuspendedProcessSpendsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is how much of an allocation of 70 stays used; 10 were spent and 30 were reserved.
+		// want is how much of an allocation of 70 stays used after 10 were spent and 30 reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,8 @@ func (w Warning) EventID() string {
 
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage of the warning that is due when used of limit is used up, or 0 if no warning is
-// due. missed is an amount that a call could not reserve. If most of the budget is used and the rest is too small for
+// Warnable returns the percentage of the warning that is due for the given usage and limit, or 0 if no warning is
+// due. missed is an amount that a call could not reserve. If most of the limit is used and the rest is too small for
 // that call, the budget counts as fully used.
 func Warnable(used, limit, missed int64) (percent int) {
 	switch {

@@ -424,8 +424,7 @@ func (e modelEntry) sizes(path string, m *Model) error {
 	return nil
 }
 
-// checkData checks that the form has a field for the file that the model edits, or no such field if
-// the model edits no file.
+// checkData checks that the form has a field for a file if the model edits a file, and no such field otherwise.
 func (m *Model) checkData(path string) error {
 	data, takesData := m.Form.Field("data")
 	switch {

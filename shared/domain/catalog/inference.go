@@ -96,7 +96,7 @@ type Inference struct {
 	StreamOptions bool
 	// MaxChoices limits n and best_of. MaxPrompts limits the prompts in one text completion.
 	MaxChoices, MaxPrompts int
-	// MaxEvent limits an event of a stream, in bytes.
+	// MaxEvent is the maximum size of an event in a stream, in bytes.
 	MaxEvent int
 	// AnyField means that every field of a request is forwarded. Otherwise only common fields and
 	// the fields in Fields are.
@@ -135,7 +135,7 @@ func (m *Inference) Capabilities() []Route {
 	return all
 }
 
-// Takes reports whether a row accepts the given field, which is not one of the common fields.
+// Takes reports whether a row accepts a field other than the common fields.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
 // Queue limits how many calls may wait for an upstream, and for how long. The zero value disables waiting.
@@ -145,8 +145,8 @@ type Queue struct {
 }
 
 type Timeouts struct {
-	// Connect is the timeout for connecting. FirstByte is the timeout for the response's first
-	// byte, and Idle for each later pause. 0 means the gateway's default.
+	// Connect is the timeout for connecting. FirstByte is the timeout for the response's first byte, and Idle is the
+	// timeout for each later pause. 0 means the gateway's default.
 	Connect, FirstByte, Idle time.Duration
 }
 

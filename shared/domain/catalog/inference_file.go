@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// isSlug reports whether text is valid as an inference model's id, such as organization/model.
+// isSlug reports whether text is a valid inference model id, such as organization/model.
 func isSlug(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
 }
@@ -40,7 +40,7 @@ const (
 	maxMany  = 1 << 16
 )
 
-// These types describe the file, as in catalog.go. A pointer is nil if the value is absent.
+// As in catalog.go, these types describe the file. A nil pointer means that the value is absent.
 type (
 	inferenceEntry struct {
 		ID               string
@@ -175,7 +175,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	if field, err := e.upstreams(m); err != nil {
 		return nil, wrong(field, err)
 	}
-	// Local model servers get every field by default.
+	// By default, local model servers get every field of a request.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}

@@ -120,7 +120,7 @@ func parseRow(t *testing.T, row string) *catalog.Inference {
 	return known.InferenceModels()[0]
 }
 
-// The catalog row under test is on lines 8 to 13.
+// The row under test follows the seven lines of media. It is on lines 8 to 13.
 func TestInvalidRowNamesTheLine(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"an id with a space", "org/big-model:8b", "big model", "line 8:"},

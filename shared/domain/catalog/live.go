@@ -20,21 +20,21 @@ func NewLive(catalog *Catalog) *Live {
 	return l
 }
 
-// Each call should read the catalog only once, so that it sees the same catalog throughout.
+// A request should read the catalog only once, so that it sees the same catalog throughout.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 type File struct {
-	Path, Family string // Family replaces $family in the file
+	Path, Family string // Family replaces $family in the file.
 	// Source is the content at the last read, even if it was invalid.
 	Source []byte
 
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever ask receives a signal, until the context
-// ends. It logs an invalid file only once.
+// Follow checks the file at every interval, and whenever a signal arrives on ask, until the context ends. It logs an
+// invalid file only once.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

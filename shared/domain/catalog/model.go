@@ -45,7 +45,7 @@ type Model struct {
 	// Sizes maps a resolution to the landscape-oriented box that the result must fit.
 	Sizes map[string]Size
 	FPS   int // 0 for images
-	// Duration is the length of a result made without an input, or 0.
+	// Duration is the length of a text-to-video model's results. It is 0 for other models.
 	Duration    time.Duration
 	Description string
 	// Title is a short display name. Examples holds sample prompts. Both may be empty.
@@ -134,8 +134,8 @@ func (s Size) Fit(input Size) Size {
 	return Size{min(width, box.Width), min(height, box.Height)}
 }
 
-// SourceResolution keeps the input's size and frame rate, up to the model's size for this
-// resolution and maxSourceFPS.
+// SourceResolution keeps the input's size, unless the model's size for this resolution is smaller, and its frame
+// rate, up to maxSourceFPS.
 const SourceResolution = "source"
 
 const maxSourceFPS = 60
@@ -147,8 +147,8 @@ type Plan struct {
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". input and rate are zero without an
-// input.
+// Plan returns the plan for a resolution and an orientation, which may be "". If there is no input, input and rate
+// are zero.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)
@@ -216,7 +216,7 @@ type Form struct {
 	Fields []Field
 	// URLEncoded forms are documented as application/x-www-form-urlencoded. Multipart is accepted too.
 	URLEncoded bool
-	// ExactlyOne lists fields. A request must contain exactly one of them.
+	// A request must contain exactly one of these fields.
 	ExactlyOne []string
 	// OnlyWith maps a field to another field that it requires.
 	OnlyWith map[string]string

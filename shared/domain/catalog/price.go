@@ -23,7 +23,7 @@ type MediaPrice struct {
 	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
 	Millionths int64  `json:"millionths"`
 	Currency   string `json:"currency"` // an ISO 4217 code
-	// Sizes holds the prices for resolutions with a different price, such as "480p".
+	// Sizes holds the prices of resolutions, such as "480p", whose price is not Millionths.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
@@ -55,8 +55,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns the cost of a result of the given length in billionths of the currency, rounded up and
-// capped at maxCallCost. known is false for a price per second if the length is unknown.
+// Of returns the cost of a result of the given length. The cost is in billionths of the currency, rounded up and
+// capped at maxCallCost. known is false if the price is per second and the length is unknown.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true

@@ -20,7 +20,7 @@ type Workflow struct {
 	// They are empty if the workflow computes the values itself.
 	Width, Height, Frames, FPS []Place
 	Options                    map[string][]Place
-	// WithoutReference lists the nodes to omit without a reference image.
+	// WithoutReference lists the nodes to omit if there is no reference image.
 	WithoutReference []string
 	Result           string
 	Multiple         int // the width and height must be divisible by this; at least 2

@@ -51,7 +51,7 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// forms maps the two forms of a token to functions that return them.
+// forms maps the name of each token format to a function that returns a token in that format.
 var forms = map[string]func(credential.Issued) string{
 	"secret": func(i credential.Issued) string { return i.Secret },
 	"JWT":    func(i credential.Issued) string { return i.JWT },
@@ -274,7 +274,7 @@ func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	}
 }
 
-// An invalid secret takes at most one read of the records, and none if it is soon tried again. While a caller has
+// An invalid secret causes at most one read of the records, and none if it is tried again soon. While a caller has
 // too many delayed failures, short secrets, which could be guesses, are not looked up.
 func TestInvalidSecretsTakeFewReads(t *testing.T) {
 	w := newJWTWorld(t)

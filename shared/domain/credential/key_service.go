@@ -118,7 +118,7 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
-		// All key ids have the same length, and stores limit the length.
+		// All key ids have the same length. Check it here, because stores limit the length of ids.
 		return ErrKeyNotFound
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")

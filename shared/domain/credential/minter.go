@@ -35,7 +35,7 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is how long an expired token can be distinguished from an unknown token.
+	// keptExpired is how long an expired token is kept, so that it is distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 

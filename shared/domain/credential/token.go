@@ -50,8 +50,7 @@ type Token struct {
 // Issued is a new client token in its two formats. Neither of them is stored.
 type Issued struct {
 	Secret string // "ek_" followed by 32 characters
-	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept only JWTs.
-	JWT string
+	JWT    string
 }
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Codec encodes and decodes the cursors of one list. A cursor contains a seal and the id after which the page starts.
+// Codec encodes and decodes the cursors of one list. A cursor contains a seal and the id of the item before the page.
 type Codec struct {
 	list   string
 	secret func(context.Context) ([]byte, error)
@@ -46,7 +46,7 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
-		// Only one spelling is valid, so compare with a new cursor: the decoder ignores line breaks and surplus bits.
+		// The decoder ignores line breaks and surplus bits, so compare with a new cursor: only one spelling is valid.
 		made, err := c.Make(ctx, account, id)
 		if err != nil {
 			return "", err

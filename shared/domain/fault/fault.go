@@ -33,7 +33,7 @@ const (
 	// Limited means that the account has exceeded a limit of its tier, or that the service is
 	// overloaded. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"
-	// Exhausted means that too little is left of a budget until its next window.
+	// Exhausted means that too little of a budget is left in its current window.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
 	// Unavailable means that a component of the service cannot be reached.

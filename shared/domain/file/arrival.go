@@ -19,7 +19,7 @@ type SignedBlobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// SignedSuffix ends the blob names of pending files, and no others, so that a store can restrict
+// SignedSuffix is the suffix of pending files' blob names. No other blob has it, so a store can restrict
 // notifications to these blobs.
 const SignedSuffix = ".signed"
 

@@ -29,8 +29,8 @@ type File struct {
 	ExpiresAt time.Time // zero for a persistent file
 	// Lifetime is the time from the arrival of the bytes until expiry, or 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes have yet to arrive at a signed URL, before UploadUntil. Until they arrive,
-	// only that upload can use the file. (The JSON names are stored in idempotency records.)
+	// Pending means that the bytes have not arrived at the signed URL yet. They must arrive before UploadUntil, and
+	// until then only that upload can use the file. (The JSON names are stored in idempotency records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
@@ -41,7 +41,7 @@ type File struct {
 
 // PendingUpload states how much storage a pending file uses, and the account's limits.
 type PendingUpload struct {
-	// Bytes is the amount counted until the file's bytes have arrived. 0 means the file's size.
+	// Bytes is the storage that the file counts as until its bytes have arrived. 0 means the file's size.
 	Bytes int64
 	// Limit is the storage limit that Finalize enforces. 0 means no limit.
 	Limit int64
@@ -73,10 +73,10 @@ const MaxReference = len("file_") + 64 // in bytes
 type Store interface {
 	// Create records a stored or pending file and removes its reservation.
 	//
-	// Errors: fault.Limited if the account would then store more than limit bytes, including its pending files
-	// and reservations. A limit of 0 means no limit. The limit is exact under concurrency. Files that have
-	// expired at the new file's CreatedAt do not count, even if they have not been swept. ErrTooManyPending,
-	// which is also fault.Limited, if the account would have more than Upload.Most pending files.
+	// Errors: fault.Limited if the account would then store more than limit bytes, including its pending files and
+	// reservations. A limit of 0 means no limit. The limit is exact under concurrency. Files that expire at or before
+	// the new file's CreatedAt do not count, even if they have not been swept. ErrTooManyPending, which is also
+	// fault.Limited, if the account would have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or is pending.
@@ -107,8 +107,8 @@ type Store interface {
 	// Finalize turns a pending file into a stored file with the same id, and with the MIME type and expiry of f. The
 	// file then counts with its full size, and its reservation is removed. Finalizing a file again changes nothing.
 	//
-	// Errors: fault.NotFound if the file is not pending; fault.Limited if the account would then
-	// store more than the file's Upload.Limit. Files that have expired at now do not count.
+	// Errors: fault.NotFound if the file is not pending; fault.Limited if the account would then store more than the
+	// file's Upload.Limit. Files that expire at or before now do not count.
 	Finalize(ctx context.Context, f File, now time.Time) error
 
 	// Errors: fault.NotFound if the file is not pending.
@@ -139,8 +139,8 @@ type Reservation struct {
 	Until time.Time
 }
 
-// Ample limits early reservations: the account's remaining storage must be Ample times as large as the reservation,
-// so that bytes reserved too early do not block other uploads.
+// Ample limits early reservations: the account's remaining storage must be at least Ample times the reservation, so
+// that bytes reserved too early do not block other uploads.
 const Ample = 128
 
 var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its limit of pending files.")

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// The characters of idDigits are in ASCII order.
+	// idDigits is in ASCII order, so that ids sort by their digits.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	// The time digits hold nanoseconds until after the year 2200, and the random digits hold 95 bits.
+	// The time digits suffice for nanoseconds until after the year 2200, and the random digits hold 95 bits.
 	timeDigits, randomDigits = 11, 16
 )
 

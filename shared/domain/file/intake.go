@@ -20,7 +20,7 @@ const (
 	// mostStep bytes. Large uploads thus need few writes, and small uploads reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// leastRead is the minimum size of a read in bytes, except for the last read.
+	// leastRead is the minimum size, in bytes, of every read except the last one.
 	leastRead = 16 << 10
 	// unwritten is the maximum number of an upload's bytes that have arrived but may not be on the disk yet.
 	unwritten = 2 << 20
@@ -41,13 +41,14 @@ type Intake struct {
 	Now   func() time.Time
 
 	mu sync.Mutex
-	// places is the number of uploads that occupy a slot. byAccount lists all uploads in progress.
+	// places is the number of uploads that occupy a slot. byAccount also lists uploads that lost their slot and are
+	// still stopping.
 	places    int
 	byAccount map[string][]*Upload
 	// uploading contains the ids of pending files with an upload in progress. If one file is
 	// uploaded several times at once, only the first upload may use its storage.
 	uploading map[string]bool
-	// granted is the number of bytes granted to uploads that may not have reduced the free space yet.
+	// granted counts the bytes that uploads were allowed to use and that may not have reduced the free space yet.
 	granted int64
 }
 
@@ -125,7 +126,7 @@ func withPlace(uploads []*Upload) (kept []*Upload) {
 	return kept
 }
 
-// speed returns the upload's rate in bytes per second, for a duration of at least one second.
+// speed returns the upload's rate in bytes per second. A duration under a second counts as one second.
 func (u *Upload) speed(now time.Time) float64 {
 	return float64(u.arrived.Load()) / max(1, now.Sub(u.started).Seconds())
 }

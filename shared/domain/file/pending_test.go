@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// overtaken calls a function before it extends a pending file. The function does the work of another request.
+// overtaken calls a function before it extends a pending file. The function simulates another request.
 type overtaken struct {
 	file.Retention
 	first func()

@@ -19,7 +19,7 @@ const (
 const (
 	MaxSignedSize = 5_000_000_000    // bytes of a file uploaded to a signed URL
 	SignedTime    = 30 * time.Minute // the time for which a signed URL accepts requests
-	// MinPendingBytes is the storage that a larger pending file uses until more bytes have arrived.
+	// A pending file counts as MinPendingBytes, or as its size if that is smaller, until more bytes have arrived.
 	MinPendingBytes = 1 << 20
 	// slowest is the minimum rate for uploads to a blob store, in bytes per second (2 Mbit/s).
 	slowest = 250_000

@@ -40,15 +40,15 @@ const MinIdle = 5 * time.Minute
 
 type State struct {
 	WokenAt     time.Time // the last wake, or zero
-	ExcessSince time.Time // since when there have been too many workers, or zero
+	ExcessSince time.Time // when the number of workers became too high, or zero
 	Fleet       job.Fleet // the workers at the last check, used for job admission
 }
 
-// Decide returns the number of workers that should run, and since when there have been too many.
-// jobs is the number of waiting and running jobs.
+// Decide returns the number of workers that should run, and the time since which there have been too many. jobs is
+// the number of waiting and running jobs.
 //
-// The number rises immediately. It falls only if every check for the duration Idle has found it too
-// high, because a single check can miss a job that was just accepted.
+// The number rises immediately. It falls only if every check during the period Idle has found it too high, because a
+// single check can miss a job that was just accepted.
 func (r Rules) Decide(now time.Time, jobs, desired int, s State) (count int, excessSince time.Time) {
 	need := r.need(jobs)
 	held := need

@@ -50,7 +50,7 @@ func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	return change, nil
 }
 
-// raise raises the number to at least the given one, even if the queues cannot be read.
+// raise sets the desired number of workers to least or more, even if the queues cannot be read. It never lowers it.
 func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
 	change.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {

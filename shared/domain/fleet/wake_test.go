@@ -12,7 +12,7 @@ import (
 func TestFollowCountsRestOfBurst(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts      []int // number of jobs, at wake-up and at each later check
-		ends        int   // the wait at which the context ends; 0 for never
+		ends        int   // the wait during which the context ends; 0 means never
 		fails       bool  // whether the second check fails
 		want, waits int
 	}{

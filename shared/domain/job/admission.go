@@ -27,7 +27,8 @@ type Fleet struct {
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose. It is zero if workers have been lost since.
 	WantedSince time.Time
-	// ShortSince is the time since which Running has been below Wanted and no worker has started, or zero.
+	// ShortSince is when Running fell below Wanted or, if later, when a worker last started. It is zero if no worker
+	// is missing.
 	ShortSince time.Time
 	StartTime  time.Duration // as observed, or 0
 }
@@ -49,7 +50,7 @@ const (
 	// firstStartTime is assumed until a start has been observed. A container takes a minute to
 	// start, and a machine with a GPU takes several.
 	firstStartTime = 5 * time.Minute
-	// A worker is considered missing startMargin after its expected start, but no sooner than after minStartWait.
+	// A worker is considered missing when it is late by startMargin, but never before minStartWait.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
 	// seenFor is how long the workers' state remains valid after a check. A state with no wanted
 	// workers remains valid until the next wake.
@@ -82,7 +83,7 @@ func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns how many of a lane's jobs can run now, and how many more can run once the duration start has passed.
+// expect returns how many of a lane's jobs can run now, and how many more can run after the duration start.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -133,9 +134,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is like Admit, but for a caller that waits at most wait for the job to end. A wait of 0 is unlimited.
-// Other accounts' jobs count only if their turn is earlier. The job's turn must be due within three quarters of the
-// wait, because the jobs before it may be slower than the mean. The job must also end within the wait.
+// AdmitWaiting is like Admit, but for a caller that stops waiting for the job after the duration wait (0 means
+// never). Other accounts' jobs count only if their turn is earlier. The job's turn must be due within three quarters
+// of the wait, because the jobs before it may be slower than the mean. The job must also end within the wait.
 //
 // Errors: as for Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {

@@ -43,8 +43,8 @@ func TestChangesAreSeenOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				seen = append(seen, changed.Status)
-				// Each change is made once the previous one has been seen. The last case makes two
-				// changes, of which only the second is visible.
+				// Each change follows after the previous one has been seen. In the last case there are two changes,
+				// and only the second is visible.
 				switch len(seen) {
 				case 1:
 					_, err = db.Jobs().Start(ctx, j.ID, "nonce", time.Now())

@@ -146,8 +146,8 @@ func (q Queue) ahead(account string, own Own) (least, most int) {
 	return least, most
 }
 
-// takes returns the range of a job's run time in seconds. It uses the engine's estimate, or else
-// earlier runs of the model.
+// takes returns the range of a job's run time in seconds. It uses the engine's estimate or, if there is none, earlier
+// runs of the model.
 func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {
@@ -162,7 +162,7 @@ func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
 }
 
-// spanOf converts offsets in seconds from now to a span that ends no later than the job's deadline.
+// spanOf converts offsets from now, in seconds, to a span that ends no later than the job's deadline.
 func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	at := func(seconds float64) time.Time {
 		t := now.Add(time.Duration(max(0, min(seconds, MaxAge.Seconds())) * float64(time.Second)))

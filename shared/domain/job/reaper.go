@@ -26,8 +26,8 @@ type Reaper struct {
 	Now   func() time.Time
 }
 
-// Stopped ends a job whose orchestration has stopped. After Refused it does not end a processing
-// job, because the new run or the deadline will.
+// Stopped ends a job whose orchestration has stopped. If stop is Refused, it does not end a processing job, because
+// the new run or the deadline will.
 func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {

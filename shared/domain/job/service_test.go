@@ -54,7 +54,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
-// Jobs whose turn is later do not count.
+// Jobs that get their turn later than this one do not count.
 func TestAdmissionRespectsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}

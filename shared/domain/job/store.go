@@ -30,10 +30,10 @@ type Store interface {
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
-	// List returns at most limit of an account's jobs that match the filter at now (see Job.At),
-	// highest id first. It starts below the id after, which need not exist, or with the highest id
-	// if after is empty. It may return fewer jobs although more follow. next is the id to continue
-	// from, or empty at the end. Jobs accepted within the last second may be missing.
+	// List returns at most limit of an account's jobs that match the filter at the time now (see Job.At), highest id
+	// first. It starts below the id after, which need not exist. If after is empty, it starts with the highest id. It
+	// may return fewer jobs although more follow. next is the id to continue from, or empty at the end. Jobs accepted
+	// within the last second may be missing.
 	List(
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)
@@ -68,7 +68,7 @@ type Runs interface {
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
 
-	// Release undoes the start of a run if it is still current. The job stays processing.
+	// Release undoes the start of a run if that is still the current run. The job's status stays processing.
 	Release(ctx context.Context, id, nonce string) error
 
 	// Complete ends the job with its result and sets the progress to 1. In the same commit it adds Billed to the
@@ -85,7 +85,7 @@ type Runs interface {
 type Retention interface {
 	// Overdue returns the ids of open jobs whose deadline is at or before now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
-	// Ended returns jobs that ended before the given time and whose ids are above the given one, sorted by id.
+	// Ended returns jobs that ended before the given time and whose ids are above the given id, sorted by id.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	Known(ctx context.Context, id string) (bool, error)
 }

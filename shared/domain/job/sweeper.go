@@ -39,7 +39,7 @@ const (
 	// overdueEvery is how often the sweeper ends overdue jobs that no client reads.
 	overdueEvery = 5 * time.Second
 	sweepEvery   = time.Minute
-	// uploadAge is how long a submission may remain in progress after its last file was stored.
+	// uploadAge is how long a submission may continue after its last file was stored.
 	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )

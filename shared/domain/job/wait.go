@@ -95,7 +95,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// Count from the start of the run, which may be much shorter than the wait for it.
+	// Count from the start of the run. A job may wait for much longer than it runs.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt
@@ -105,7 +105,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if sleep <= p.pause {
 		return p.pause
 	}
-	p.pause = longestPause // from now on, pauses depend on the time waited
+	p.pause = longestPause // from now on, the pauses depend on how long the client has waited
 	return min(sleep, longestSleep)
 }
 

@@ -2,7 +2,7 @@ package media
 
 import "encoding/binary"
 
-// inspectAVI reads the main header. In a large file, its frame count covers only the first RIFF list.
+// inspectAVI reads the main header. In a large file, that header counts only the frames of the first RIFF list.
 func inspectAVI(w *window) Info {
 	head := w.at(0, 72)
 	if head == nil || string(head[20:28]) != "hdrlavih" {

@@ -9,7 +9,7 @@ import (
 )
 
 type JPEG struct {
-	// Width and Height are the stored size.
+	// Width and Height are the size as stored.
 	Width, Height int
 	// Components is 1 for gray pictures, 3 for color and 4 for CMYK.
 	Components int
@@ -35,9 +35,9 @@ const (
 	jpegFill        = 0xff
 )
 
-// InspectJPEG reads the header of a JPEG before this process decodes the picture. It rejects files
-// that decoders merely tolerate, because two decoders may find different sizes in them. It reads
-// the bytes once and allocates no memory.
+// InspectJPEG reads the header of a JPEG before this process decodes the picture. It rejects invalid files even if
+// decoders tolerate them, because two decoders may find different sizes in them. It reads the bytes once and
+// allocates no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false

@@ -34,8 +34,8 @@ type element struct {
 	start, end int64
 }
 
-// elements iterates over the elements in a range. An element ends where its parent ends if its size
-// is unknown, as in live recordings, or extends beyond the parent.
+// elements iterates over the elements in a range. If an element's size is unknown, as in live recordings, or the
+// element extends beyond its parent, it ends where the parent ends.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -158,7 +158,7 @@ func (i *Info) addTrack(w *window, track element) {
 
 // trackPicture returns the picture size, with the width changed to match the display aspect ratio.
 func trackPicture(w *window, e element) (width, height int) {
-	const aspectKnown = 3 // with display units up to this value, the display size gives an aspect ratio
+	const aspectKnown = 3 // display units up to this one define an aspect ratio
 	var values = map[uint64]float64{}
 	for field := range elements(w, e.start, e.end) {
 		values[field.id] = float64(field.uint(w))

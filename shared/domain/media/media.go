@@ -46,7 +46,7 @@ type Info struct {
 	SoundLost bool
 }
 
-// LeastFields is the smallest side of frames that are deinterlaced, in pixels.
+// LeastFields is the minimum width and height, in pixels, of frames that are deinterlaced.
 const LeastFields = 8
 
 // HDR reports whether the transfer function is PQ or HLG (ITU-R BT.2100).

@@ -129,8 +129,8 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspected holds a track's type, such as "vide", its display size, and its numbers of frames and
-// seconds. Unknown values are 0.
+// inspected holds a track's type, such as "vide", its display size, its frame count, and its length in seconds.
+// Unknown values are 0.
 type inspected struct {
 	kind            string
 	width, height   int
@@ -201,7 +201,8 @@ func trackSize(w *window, b box) (width, height int) {
 	return width, height
 }
 
-// MatrixAt returns the offset of the matrix of an MP4's first track, in a header with 32-bit times, or 0.
+// MatrixAt returns the offset of the matrix of an MP4's first track, or 0 if there is no track. The track's header
+// must have 32-bit times.
 func MatrixAt(r io.ReaderAt, size int64) int64 {
 	w := &window{source: r, size: size}
 	for top := range boxes(w, 0, size) {

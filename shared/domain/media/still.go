@@ -17,8 +17,7 @@ type Still struct {
 	Profile     []byte // an ICC profile, or nil
 	CMYK        bool   // true for a JPEG with four color components
 	// Gamma is the exponent of a PNG without a profile, or 0. The usual value is 0.45455.
-	Gamma float64
-	// Frames are the frames of an animated WebP.
+	Gamma  float64
 	Frames []Frame
 	// Transfer and Primaries are the color property numbers (ITU-T H.273) of an AVIF or HEIC without a profile.
 	Transfer, Primaries int
@@ -35,7 +34,8 @@ type Frame struct {
 	// Wide and High are the frame's own size.
 	Wide, High int
 	Duration   time.Duration
-	// A frame replaces the canvas below it or is blended with it. Afterwards the frame's area may be cleared.
+	// A frame either replaces the canvas below it or is blended with it. Cleared means that the frame's area is
+	// cleared afterwards.
 	Replaces, Cleared bool
 }
 

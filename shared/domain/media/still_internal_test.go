@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// If it were read entirely, a small file could take hours or gigabytes of memory.
+// Reading such a file entirely could take hours or gigabytes of memory, even if the file is small.
 func TestHostileHEIFIsReadPartially(t *testing.T) {
 	content := append([]byte{0, 0, 0, 0, 255, 255, 255, 255}, bytes.Repeat([]byte{255}, 1<<16)...)
 	w := &window{source: bytes.NewReader(content), size: int64(len(content)), thorough: true}

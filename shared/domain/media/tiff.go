@@ -46,7 +46,7 @@ func exifOrientation(exif []byte) int {
 	return tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})[tiffOrientation].value
 }
 
-// tiffTag holds a number, or the offset of a value that consists of several bytes.
+// tiffTag holds a number, or the offset of a value that takes several bytes.
 type tiffTag struct{ count, value int }
 
 // tiffTags reads tags of the first directory: all single numbers, the profile, and the DNG version.

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// windowSize is the size of one read. Each read may be a request to a store, and headers are small
-	// and close together.
+	// windowSize is the size of one read. It is large because each read may be a request to a store, and headers are
+	// small and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file. thoroughReads is the limit for a thorough window (256 MiB).
+	// maxReads limits the reads of one file. thoroughReads limits them for a thorough window (256 MiB in total).
 	maxReads, thoroughReads = 48, 4096
 	// maxAllBoxes limits the total number of boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
-// window reads a file in a few large steps. It returns nil past the end of the file, or after too many reads.
+// window reads a file in a few large steps. Its methods return nil past the end of the file, or after too many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64

@@ -18,7 +18,7 @@ const (
 	// Valid means that the picture, sound and credentials are unchanged since signing, but no authority confirms
 	// the signer's name. Some other bytes, such as padding, are not checked by C2PA.
 	Valid = "valid"
-	// Invalid means that the file was changed, or that its credentials cannot be believed.
+	// Invalid means that the file was changed, or that its credentials cannot be trusted.
 	Invalid = "invalid"
 	// None means that the file has no Content Credentials. Unreadable means that they cannot be read.
 	None       = "none"

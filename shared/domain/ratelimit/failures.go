@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// freeFailures is how many failures cause no delay, because people make typing errors.
+	// freeFailures is how many failures cause no delay, because people make typos.
 	freeFailures = 10
-	// forgiveEvery is how long it takes until one failure is forgotten.
+	// forgiveEvery is how long it takes until one more failure is forgotten.
 	forgiveEvery = 30 * time.Second
 	// maxFailures caps the failure count, and thus the delay.
 	maxFailures = freeFailures + 7
-	// The delay starts at firstDelay and doubles with each failure beyond the free ones, up to maxDelay.
+	// The delay starts at firstDelay. It doubles with each further failure beyond the free ones, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
 	// These limit the concurrent waits. Failures beyond these limits are rejected immediately.
 	maxWaitingPerName, maxWaiting = 8, 512
@@ -24,8 +24,8 @@ const (
 	maxNames = 20_000
 )
 
-// Failures slows down callers that fail repeatedly, for example by guessing keys. A name is usually
-// the caller's address. Use NewFailures to create one.
+// Failures slows down callers that fail repeatedly, for example by guessing keys. Create it with NewFailures. A name
+// is usually the caller's address.
 type Failures struct {
 	now func() time.Time
 
@@ -47,7 +47,7 @@ func NewFailures(now func() time.Time) *Failures {
 	return &Failures{now: now, names: map[string]*list.Element{}, order: list.New()}
 }
 
-// Admit returns nil if the name may make an attempt now.
+// Admit returns nil if a caller with the name may make an attempt now.
 //
 // Errors: fault.Limited with RetryAfter if too many failed attempts by the name are waiting.
 func (f *Failures) Admit(name string) error {
@@ -78,7 +78,7 @@ func (f *Failures) Failed(ctx context.Context, name string) error {
 	return nil
 }
 
-// count returns the delay and a function to call after the wait.
+// count counts a failure. It returns the delay and a function to call after the wait.
 func (f *Failures) count(name string) (delay time.Duration, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 
 const defaultDebt = 10
 
-// Rate permits PerSecond on average, and Burst at once. A PerSecond of 0 means no limit.
+// Rate permits PerSecond units (such as calls or tokens) per second on average, and Burst units at once. A PerSecond
+// of 0 means no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
-	// MaxDebt limits the debt that Charge may cause, in bursts. 0 means 10.
+	// MaxDebt limits the debt, in bursts, that Charge may cause. 0 means 10.
 	MaxDebt int
 }
 
@@ -30,12 +31,12 @@ type State struct {
 
 func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 
-// The state of a name is a single time: when its full burst is available again (generic cell rate
-// algorithm). Each count moves this time forward by its cost. If that would move it more than
-// BurstTime ahead of now, the call exceeds the rate.
+// The state of a name is a single time: when its full burst is available again (generic cell rate algorithm). Each
+// count moves this time forward by its cost. A call exceeds the rate if the time would then be more than BurstTime
+// ahead of now.
 
-// Cost returns how far n counts move a name's time. It is rounded down, so that single counts never
-// exceed a burst, and capped at MaxAhead, so that adding it never overflows.
+// Cost returns how far a count of n moves a name's time. It is rounded down, so that single counts never exceed a
+// burst, and capped at MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
 	return r.time(min(max(float64(n), 0), r.debt()))
 }

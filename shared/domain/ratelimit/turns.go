@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// listsAtOnce is the number of turns, and thus of list responses in memory at once. listsKept turns are reserved
-	// for accounts without a turn.
+	// listsAtOnce is the number of turns, which limits the list responses in memory. listsKept of the turns are
+	// reserved for accounts without a turn.
 	listsAtOnce, listsKept = 32, 16
 	listWait               = 5 * time.Second // the longest wait for a turn
 )
@@ -44,7 +44,7 @@ type Turns struct {
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served is the value of count when the account last got a turn.
+	// served maps an account to the value of count when the account last got a turn.
 	served map[string]uint64
 	count  uint64
 }
@@ -59,7 +59,7 @@ func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
-// Take waits for a turn. Release ends the turn. Take returns false if the context ends first.
+// Take waits for a turn, which Release ends. It returns false if the context ends first.
 func (t *Turns) Take(ctx context.Context, account string) bool {
 	t.mu.Lock()
 	mine := &turn{account, make(chan struct{})}

@@ -118,7 +118,7 @@ var errDown = errors.New("the store is down")
 type world struct {
 	*session.Instance
 	store  *records
-	asleep atomic.Int64 // nanoseconds for which the process was suspended
+	asleep atomic.Int64 // how long the process was suspended, in nanoseconds
 	end    context.CancelFunc
 }
 
@@ -232,8 +232,8 @@ func TestCloseFreesSlotOnce(t *testing.T) {
 	})
 }
 
-// If the store fails, the instance stops serving 30 s after the start of its last renewal. The
-// check before each frame detects this at once.
+// If the store fails, the instance stops serving 30 s after its last renewal started. The check before each frame
+// detects this immediately.
 func TestFailingStoreEndsSessionsInTime(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
@@ -309,7 +309,7 @@ func TestTakenOverLeaseIsLost(t *testing.T) {
 	})
 }
 
-// The slot of an abandoned Take is freed repeatedly while the Take may still arrive.
+// If a Take is abandoned, its slot is freed repeatedly for as long as the Take may still arrive.
 func TestFailedFreeIsRetried(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 5)

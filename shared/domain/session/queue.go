@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// PollEvery is how often an instance reads a queue with waiting clients. It takes a slot within
-	// a second after another instance freed it.
+	// PollEvery is how often an instance reads a queue with waiting clients. A slot that another instance frees is
+	// therefore taken within a second.
 	PollEvery = 750 * time.Millisecond
 	// TicketLife is how long a ticket remains valid after its last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
@@ -25,14 +25,14 @@ const (
 
 type Ticket struct {
 	ID string
-	// Number determines the order in the queue. 0 requests the next number.
+	// Number determines the order in the queue. 0 requests a new number.
 	Number int64
-	// Longest is how long the queue may be, including this ticket.
+	// Longest is the maximum length of the queue, including this ticket.
 	Longest int
 }
 
-// Queue is an account's queue. Its keys are holders, each with the tickets of one instance's
-// clients. Stores keep a queue as a string.
+// Queue is an account's queue. Its keys are holders, and each value contains the tickets of one instance's clients.
+// Stores keep a queue as a string.
 type Queue map[string]holding
 
 type holding struct {
@@ -131,8 +131,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots. If it has a ticket, there must be fewer tickets
-// ahead than free slots. Otherwise, the queue must be empty.
+// Admits reports whether a session may take one of the free slots. If the session has a ticket, fewer tickets must be
+// ahead of it than slots are free. Otherwise, the queue must be empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

@@ -57,13 +57,13 @@ type Store interface {
 	// End frees the lease's slots immediately. The epoch is then dead. The lease need not exist.
 	End(ctx context.Context, epoch string) error
 
-	// Take takes a slot, so that the account has at most limit open slots (0 means no limit), even under
-	// concurrency. First, it frees the slots of leases older than TakeAfter on the store's clock and marks their
-	// epochs as dead, unless they have just been renewed. Taking the same slot again succeeds. With a limit, Take
-	// respects the account's queue (see Admits) and removes the ticket with the slot's id from it.
+	// Take takes a slot unless the account would then have more than limit open slots (0 means no limit). The limit
+	// is exact under concurrency. First, Take frees the slots of leases older than TakeAfter on the store's clock and
+	// marks their epochs as dead, unless they have just been renewed. Taking the same slot again succeeds. With a
+	// limit, Take respects the account's queue (see Admits) and removes the ticket with the slot's id from it.
 	//
-	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the
-	// slot's own epoch is dead or unknown.
+	// Errors: fault.Limited if no slot is free, or another ticket is first; fault.Conflict if the slot's own epoch is
+	// dead or unknown.
 	Take(ctx context.Context, slot Slot, limit int) error
 
 	// Free frees a slot. It does nothing if the slot is already free or has another owner.

@@ -32,7 +32,7 @@ type queue struct {
 
 func (q *queue) kick() { signal(q.kicked) }
 
-// signal sends to a channel of capacity 1 without blocking.
+// signal sends a value without blocking to a channel of capacity 1.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

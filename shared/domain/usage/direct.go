@@ -18,8 +18,8 @@ type Direct struct {
 
 func NewDirect(store Store, newID func() string) *Direct { return &Direct{store, newID} }
 
-// Record retries with the same id, so that the record counts only once. After an error, the record
-// may or may not have been added.
+// Record retries with the same id, so that the record counts only once. If Record returns an error, the record may
+// still have been added.
 func (d *Direct) Record(ctx context.Context, record Record) (err error) {
 	// Usage counts even if the call is cancelled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), directTime)

@@ -26,7 +26,7 @@ type Counts struct {
 	Jobs, JobsCompleted int64
 	// Cost is in billionths of the catalog's currency (docs/contract/gateway.md#costs).
 	Cost int64
-	// BatchRequests and BatchCost are the batches' amounts within Requests and Cost.
+	// BatchRequests and BatchCost are the parts of Requests and Cost that are due to batches.
 	BatchRequests, BatchCost int64
 }
 
@@ -45,8 +45,8 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost limits the cost in one Counts, so that sums do not overflow. It is in billionths: a
-// billion units of the currency.
+// MaxCost limits the cost in one Counts, so that sums do not overflow. It is a billion units of the currency, in
+// billionths.
 const MaxCost = 1e18
 
 // Amount formats billionths as a decimal number such as 0.00012.
@@ -86,7 +86,7 @@ const (
 
 const MaxTotals = 10_000
 
-// Sums sums usage per group. The Counts of its keys are empty.
+// Sums maps groups to their usage. The Counts inside its keys are empty.
 type Sums map[Total]Counts
 
 // Add adds the usage of one model with one key on one day to its group.

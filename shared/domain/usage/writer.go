@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A crash loses no more than the records of one WriteEvery and of the write in progress.
+	// A crash loses at most the records of one WriteEvery and of the write in progress.
 	WriteEvery = 250 * time.Millisecond
 	// maxGroups limits the unwritten groups. The records of a group have the same account, key, model and day.
 	maxGroups  = 10_000
@@ -37,8 +37,8 @@ type Writer struct {
 	// drained is closed when the accumulated records are taken for writing.
 	drained chan struct{}
 
-	// writing holds the records that the last write failed to store. Only the goroutine that has
-	// received from it may write.
+	// writing holds the records that the last write failed to store. Only the goroutine that has received them may
+	// write.
 	writing chan []Record
 }
 
@@ -136,7 +136,7 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// The first round writes records that failed before, so that at most one batch is repeated.
+	// The first round writes only the records that failed before, so that at most one batch is repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()

@@ -6,7 +6,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRejected lists blocks that never receive messages, even if IANA's registries should declare them reachable:
+// alwaysRejected lists blocks that never receive messages, even if IANA's registries declare them reachable:
 // addresses that embed another address, addresses that belong to no host, and clouds' internal services.
 var alwaysRejected = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's internal services, reachable from its machines

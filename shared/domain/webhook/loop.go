@@ -10,11 +10,11 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits all concurrent attempts, and atOnceOfAccount one account's.
+	// atOnce limits the concurrent attempts, and atOnceOfAccount the concurrent attempts of one account.
 	atOnce          = 32
 	atOnceOfAccount = 4
-	// An account is slow if an attempt within the last slowFor took longer than slowAfter.
-	// atOnceOfSlow limits the concurrent attempts of all slow accounts combined.
+	// An account is slow for slowFor after an attempt that took longer than slowAfter. atOnceOfSlow limits the
+	// concurrent attempts of all slow accounts combined.
 	atOnceOfSlow = atOnce / 2
 	slowAfter    = time.Second
 	slowFor      = 10 * time.Minute
@@ -76,8 +76,8 @@ type end struct {
 	failed bool
 }
 
-// start starts due attempts. busy maps the events of running attempts to accounts. A running
-// attempt remains due until it is recorded, and counts toward its account's limit.
+// start starts due attempts. busy maps the events of attempts in progress to accounts. Such an attempt remains due
+// until it is recorded, and counts toward its account's limit.
 func (l *Loop) start(
 	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
 ) error {

@@ -26,8 +26,8 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// receivers simulates quick and slow receivers. A slow receiver accepts its first message late and
-// leaves all others hanging until life ends.
+// receivers simulates quick and slow receivers. A slow receiver accepts its first message late, and leaves all others
+// hanging until the context life ends.
 type receivers struct {
 	life  context.Context
 	taken chan string

@@ -2,7 +2,7 @@ package webhook
 
 import "time"
 
-// waits lists the waits between attempts. All seven attempts together take about seven and a quarter hours.
+// waits lists the pauses between attempts. All seven attempts together take about seven and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
@@ -25,8 +25,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the next attempt is due, or the zero time if none follows. A receiver may ask for a longer
-// wait, but no longer than the next step's wait. random is in [0, 1).
+// nextAfter returns when the next attempt is due, or the zero time if there is none. A receiver may ask for a longer
+// wait, up to the wait after the next attempt. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -16,7 +16,8 @@ func TestTargetsCheckURLs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		url string
-		// public is whether zero Targets allow the URL. allowed is whether Targets with a list allow it.
+		// public reports whether the zero Targets allows the URL. allowed reports whether Targets with a list allows
+		// it.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},

@@ -45,7 +45,7 @@ type Response struct {
 }
 
 type Sender interface {
-	// Send returns the receiver's response, whatever its status.
+	// Send returns the receiver's response, even if its status is an error.
 	//
 	// Errors: a [NoResponse].
 	Send(ctx context.Context, url string, m Message) (Response, error)

@@ -141,7 +141,7 @@ func resultOf(output map[string]json.RawMessage) (file, bool) {
 	return file{}, false
 }
 
-// first returns 1 for the list that resultOf searches first, and 0 for others.
+// first returns 1 for the list that resultOf should search first, and 0 for others.
 func first(list string) int {
 	if list == "images" {
 		return 1

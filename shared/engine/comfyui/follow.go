@@ -36,7 +36,7 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends only once. A server that repeats the message must not delay the polling.
+				// A run ends only once. A repeated message must not delay the polling.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -78,12 +78,12 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// poll returns the run's record if the run has ended, and otherwise where the run is. It retries
-// until the server has been silent for too long. If the server is gone, so is the run.
+// poll returns the run's record if the run has ended, and otherwise where the run is. It retries until the server has
+// been silent for too long. If the server is gone, the run is lost.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
-	// Keep this order, because a run appears in the history before it leaves the queue.
+	// Keep this order: a run appears in the history before it leaves the queue.
 	where, err := r.server.find(bounded, r.id)
 	if err == nil && where == nowhere {
 		var done *record
@@ -132,8 +132,8 @@ func (e event) ends() bool {
 	return false
 }
 
-// meter computes a run's progress from messages. Each node counts once. If the workflow sets the
-// number of a sampler's steps, each step counts as much as a node.
+// meter computes a run's progress from messages. Each node counts once. If the workflow sets a sampler's number of
+// steps, each of its steps counts as much as a node.
 type meter struct {
 	nodes, steps int
 	current      string
@@ -155,7 +155,7 @@ func newMeter(g graph) *meter {
 	return m
 }
 
-// note returns the progress after a message, from 0 to 1, and whether it has changed.
+// note returns the progress after the event e, from 0 to 1, and whether it has changed.
 func (m *meter) note(e event) (fraction float64, moved bool) {
 	switch e.Type {
 	case "execution_start":
@@ -200,7 +200,7 @@ func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
-// These are the type of the binary message and the type of its picture.
+// These are the types of the binary message with a preview and of the picture in it.
 const previewMessage, jpegPicture = 1, 1
 
 // parsePreview reads two four-byte types, followed by the picture. It returns false if the message cannot be used.

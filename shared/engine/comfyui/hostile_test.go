@@ -63,7 +63,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// Whether the run succeeds depends on the redirected call.
+		// Ignore the error: whether the run succeeds depends on which call is redirected.
 		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was redirected to another host", call)
@@ -86,7 +86,7 @@ func TestProtocolSwitchesAreIgnored(t *testing.T) {
 			_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 		})
-		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore) // a run that waits ends at the test's time limit
+		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore) // a waiting run ends at the test's time limit
 	}
 }
 
@@ -272,8 +272,8 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 	}
 }
 
-// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. It then calls after and
-// closes, unless after is nil.
+// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. If after is set, it is called
+// next, and then the connection is closed.
 func sends(frames []frame, after func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)

@@ -142,7 +142,7 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue reports an input's value, such as a model file, if the server does not have it.
+// missingValue reports an input's value, such as a model file, that the server does not have.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil

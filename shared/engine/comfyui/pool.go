@@ -135,7 +135,7 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// check checks whether the server can accept runs, and unless w is nil, whether it can run w.
+// check checks whether the server can accept runs. If w is not nil, it also checks whether the server can run w.
 func (s *server) check(ctx context.Context, w *workflow) state {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -234,7 +234,7 @@ func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 		return 0, 0, &nonsenseError{errors.New("the server has no device")}
 	}
 	d := reported.Devices[0]
-	// Add the memory that is free within PyTorch.
+	// Add the memory that PyTorch has reserved but does not use.
 	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
 	return free, d.Total, nil
 }

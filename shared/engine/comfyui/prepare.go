@@ -47,7 +47,7 @@ func stillAt(folder, name string) transfer.Made {
 	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
 }
 
-// bounded returns the size of a picture, reduced if it exceeds maxReference.
+// bounded returns the size of a picture, scaled down if its longer side exceeds maxReference.
 func bounded(info media.Info) catalog.Size {
 	size := catalog.Size{Width: info.Width, Height: info.Height}
 	if max(info.Width, info.Height) <= maxReference {
@@ -74,7 +74,7 @@ func (e *Engine) clip(
 	})
 }
 
-// still writes a PNG: for an animation, its first frame.
+// still writes a PNG. For an animation, it writes the first frame.
 func (e *Engine) still(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
 ) error {

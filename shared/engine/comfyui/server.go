@@ -19,9 +19,9 @@ import (
 const (
 	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file that it can load.
 	maxAnswer = 8 << 20
-	// maxQueue limits the response with the queue, which contains the workflows of all clients.
+	// maxQueue limits the response with the queue, in bytes. The queue contains the workflows of all clients.
 	maxQueue = 32 << 20
-	// maxRuns limits each list of the queue, because each poll decodes it.
+	// maxRuns limits the length of each list in the queue, because each poll decodes the lists.
 	maxRuns = 10_000
 	// maxValues limits the number of values in a JSON response. Some lists have one value per file.
 	maxValues = 100_000
@@ -202,7 +202,7 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun decodes one item at a time, because many small items would use a lot of memory.
+// hasRun decodes one item at a time, because many small items decoded at once would use a lot of memory.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {
@@ -244,7 +244,7 @@ type record struct {
 	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
 	Status  *struct {
 		Said string `json:"status_str"`
-		// Each message is a pair of a name and data.
+		// Each message is a pair of a name and its data.
 		Messages [][]json.RawMessage `json:"messages"`
 	} `json:"status"`
 }

@@ -17,7 +17,7 @@ import (
 
 const maxWorkflow = 4 << 20
 
-// An input is a value or a link to another node. A link is a list of that node's id and the number of its output.
+// An input is a value or a link to another node. A link is a list of that node's id and the index of its output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
@@ -85,7 +85,7 @@ func parseGraph(content []byte) (graph, error) {
 	return g, nil
 }
 
-// link returns the node id and the output number in a link. linked is false for any other value.
+// link returns the node id and the output index in a link. linked is false for any other value.
 func link(value any) (from string, output int, linked bool) {
 	pair, _ := value.([]any)
 	if len(pair) != 2 {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// A healthy server sends a line every ten seconds. If a run hangs, the server reports it.
-	// Silence means that the server itself hangs.
+	// A healthy server sends a line every ten seconds. If a run hangs, the server reports it. If it sends nothing,
+	// the server itself hangs.
 	defaultSilence = 2 * time.Minute
 	// A server that has crashed restarts faster than this, because it loads weights only when it needs them.
 	defaultStarting = 2 * time.Minute
@@ -104,8 +104,8 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Run edits as specified by [engine.Engine]. It reports the server's stages. When the context ends,
-// it closes the connection and returns. The server stops at its next step.
+// Run edits as specified by [engine.Engine], and reports the server's stages. When the context ends, it closes the
+// connection and returns, and the server stops at its next step.
 //
 // Run waits for an unreachable server, so that a server restart does not use up one of the job's attempts.
 func (e *Engine) Run(
@@ -115,7 +115,7 @@ func (e *Engine) Run(
 	if err != nil {
 		return report, fmt.Errorf("engineserver: %w", err)
 	}
-	// From the start of the call, the watchdog cancels the run if its server is silent for too long.
+	// The watchdog cancels the run if its server is silent for too long, from the start of this call.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
@@ -139,7 +139,7 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run. While no server is listening, it retries, with the watchdog stopped.
+// reach sends the run. While the server does not listen, it stops the watchdog and tries again.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()

@@ -366,7 +366,7 @@ func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
 	}
 }
 
-// A server may take longer to come up than it may stay silent during a run.
+// A server may take longer to start than it may be silent during a run.
 func TestRunWaitsForLateServer(t *testing.T) {
 	spec := newSpec(t)
 	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
@@ -442,7 +442,7 @@ func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	}
 }
 
-// answerQuietly sends a line every ten seconds, and at the end a result if lives is true.
+// answerQuietly sends a line every ten seconds. If lives is true, it sends a result at the end.
 func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))

@@ -29,12 +29,12 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse has one element per edit, which is null if the edit is not supported.
+// EstimatesResponse has one element per requested edit. An element is null if the server does not support the edit.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate holds an edit's run time in seconds for each length, and the slack as in job.Estimate.
+// EditEstimate holds an edit's run time in seconds for each length, and the slack (see job.Estimate).
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`

@@ -24,7 +24,7 @@ const (
 	openTime = 5 * time.Second
 	// A server that takes longer for a frame, a prompt or an image is considered hung.
 	defaultFrame = 10 * time.Second
-	// maxCatalogue limits a server's model descriptions, in bytes.
+	// maxCatalogue limits the description of a server's models, in bytes.
 	maxCatalogue = 1 << 20
 )
 
@@ -241,7 +241,7 @@ func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine
 	defer cancel()
 	edited, err := e.editOnce(within, picture)
 	if errors.Is(err, errLiveEnded) {
-		// The server has stopped. Either it restarts, or another server accepts the session.
+		// The server has stopped. It may restart, or another server may accept the session.
 		edited, err = e.editOnce(within, picture)
 	}
 	switch {

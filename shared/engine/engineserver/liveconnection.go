@@ -31,7 +31,7 @@ type liveConnection struct {
 	// outgoing holds messages for the writer, which returns picture buffers to packed.
 	outgoing chan outgoing
 	packed   chan []byte
-	// results holds the newest result. spare holds buffers of older results.
+	// results holds the newest result. spare holds the buffers of older results for reuse.
 	results chan liveResult
 	spare   chan []byte
 	sets    chan livewire.Set
@@ -86,7 +86,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	c.packed <- nil
 	c.packed <- nil
-	// The wait for the server ends with the caller's context or after openTime.
+	// The wait for the server ends when the caller's context ends or after openTime.
 	late := time.AfterFunc(openTime, end)
 	left := context.AfterFunc(ctx, end)
 	response, reader, err := s.begin(request)
@@ -266,7 +266,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// The response to an abandoned change may never have been fetched. Discard it.
+		// If a change was abandoned, its response may still be here. Discard it.
 		select {
 		case <-c.sets:
 		default:

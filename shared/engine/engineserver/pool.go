@@ -89,8 +89,8 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take picks the least loaded server that is not in down and counts the run. It returns nil if
-// every server is in down.
+// take picks the least loaded server that is not listed in down, and counts the run. It returns nil if all servers
+// are listed.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -78,7 +78,7 @@ func TestPoolDistributesRuns(t *testing.T) {
 		t.Fatalf("three runs went to %v", first)
 	}
 	p.finish["b"] <- struct{}{}
-	// The run has ended on its server, but the pool notices a moment later.
+	// The run has ended on its server, but the pool has not noticed yet.
 	waiting := p.run()
 	for waiting != "b" {
 		p.finish[waiting] <- struct{}{}

@@ -30,8 +30,8 @@ type Request struct {
 	// Remaining is the time until the run is stopped, or 0 if unknown. If the server expects to
 	// need longer, it must reject the run immediately.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the minimum time between two previews, or 0 for no previews. Servers must not send previews
-	// unless asked, because the lines would be too long for old workers. Old servers never send any.
+	// PreviewEvery is the minimum time between two previews, or 0 for no previews. A server must not send previews
+	// unless it is asked to, because their lines would be too long for old workers. Old servers never send any.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is an empty folder for this run only. Output is the file to write in that folder.
 	Folder string `json:"folder"`
@@ -53,7 +53,7 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line reports progress and its stage, or the end of the run. An empty line shows that the server is alive.
+// Line reports progress, with its stage, or the end of the run. An empty line only shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
@@ -157,7 +157,7 @@ func resultType(spec engine.Spec) string {
 // maxMessage limits a message for a user, in code points.
 const maxMessage = 300
 
-// Codes that an engine may not send, such as a cancellation, become engine_error.
+// Codes that an engine may not send, such as the code for a cancellation, become engine_error.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
@@ -172,7 +172,7 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine removes control characters and line breaks, and truncates to longest code points.
+// oneLine removes control characters and line breaks, and truncates the text to longest, in code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",

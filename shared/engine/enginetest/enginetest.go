@@ -25,7 +25,7 @@ import (
 
 type Harness struct {
 	Engine engine.Engine
-	// Models maps each kind to a model. It is nil if the engine looks only at the kind.
+	// Models maps each kind to a model. It is nil if the engine's edits depend only on the kind.
 	Models map[catalog.Kind]string
 	// Video and Image are the result sizes, in landscape. They are small, because the tests do not
 	// judge image quality.
@@ -136,11 +136,11 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is the largest mean luma difference between clips that count as similar. Two encodings
-// of one noisy clip differ by 2 to 5; clips with different seeds differ by 20 or more.
+// maxApart is the largest mean luma difference between two clips that are considered similar. Two encodings of one
+// noisy clip differ by 2 to 5; clips with different seeds differ by 20 or more.
 const maxApart = 10
 
-// same compares two results. For an inexact engine they need only be similar. how describes the comparison.
+// same compares two results. For an inexact engine, similar results suffice. how describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

@@ -88,7 +88,7 @@ func (t *Tools) checkAnimation(a *animation) error {
 	return nil
 }
 
-// draw decodes the frames in one process, and encodes the clip in another.
+// draw decodes the frames in one FFmpeg process and encodes the clip in another.
 func (t *Tools) draw(ctx context.Context, work string, source Source, clip *animation, path string) error {
 	args, err := t.inputArgs(source)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *Tools) draw(ctx context.Context, work string, source Source, clip *anim
 			failed <- err
 		}()
 		defer panics.Error(&err)
-		// Each frame is in the corner of a canvas.
+		// FFmpeg puts each frame in the upper left corner of a canvas.
 		canvas := fmt.Sprintf("scale=iw:ih:eval=frame,format=rgba,pad=%d:%d:0:0:color=black@0:eval=frame", clip.size.Width, clip.size.Height)
 		err = t.run(ctx, process{
 			program: t.ffmpeg, folder: work, inputs: []string{source.Path}, stdout: decoded, maxFile: 1, background: true,
@@ -123,7 +123,7 @@ func (t *Tools) draw(ctx context.Context, work string, source Source, clip *anim
 			"-color_trc", "bt709", "-color_range", "tv", "-f", "mp4", "file:" + path,
 		},
 	})
-	read.Close() // ends the first process
+	read.Close() // this ends the decoding process
 	wrong := <-failed
 	switch {
 	case !clip.missing:
@@ -155,7 +155,7 @@ func newAnimation(frames []media.Frame) *animation {
 	for _, frame := range frames {
 		lasts := frame.Duration
 		if lasts <= 10*time.Millisecond {
-			lasts = 100 * time.Millisecond // as in browsers
+			lasts = 100 * time.Millisecond // browsers do the same
 		}
 		shortest, end = min(shortest, lasts), end+lasts
 		a.ends = append(a.ends, end)
@@ -225,7 +225,7 @@ func (a *animation) show() error {
 	return nil
 }
 
-// each calls visit with each pixel of a frame: on the canvas and as decoded.
+// each calls visit for each pixel of a frame. to is the pixel on the canvas, and from the decoded one.
 func (a *animation) each(f media.Frame, visit func(to, from []byte)) {
 	for y := range min(f.High, a.size.Height-f.Y) {
 		for x := range min(f.Wide, a.size.Width-f.X) {

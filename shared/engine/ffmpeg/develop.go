@@ -36,8 +36,8 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 	return input, err
 }
 
-// develop is ReadImage without the probe, and returns videos unchanged. If side is not 0, a picture
-// that needs conversion is also scaled down so that its longer side is at most side.
+// develop is like ReadImage but does not probe, and returns videos unchanged. If side is not 0, a picture that needs
+// conversion is also scaled down so that its longer side is at most side.
 func (t *Tools) develop(
 	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
 ) (engine.Input, error) {
@@ -107,7 +107,7 @@ const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns the filters that ffmpeg needs, or nil. The filters may read the table cube.
+// corrections returns the filters that ffmpeg needs, or nil. cube is a color table that the filters may read.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
 		filters = append(filters, "format=rgb24")
@@ -138,7 +138,7 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 	return filters, cube
 }
 
-// FFmpeg's names for the color properties (ITU-T H.273) that can be converted.
+// These are FFmpeg's names for the color properties (ITU-T H.273) that can be converted.
 var (
 	transfers = map[int]string{16: "smpte2084", 18: "arib-std-b67"}
 	colours   = map[int]string{9: "bt2020", 12: "smpte432"}

@@ -15,15 +15,15 @@ import (
 // checkTime limits the search for the input that made a run fail.
 const checkTime = time.Minute
 
-// trouble matches system errors at the end of a line that report a resource shortage or denied file
-// access. An input cannot cause these errors.
+// trouble matches, at the end of a line, system errors that report a resource shortage or denied file access. An
+// input cannot cause these errors.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
 	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// FFmpeg reports a decoder's return value -1 as system error 1, "Operation not permitted". Here the
-// input is the cause.
+// FFmpeg reports a decoder's return value -1 as system error 1, "Operation not permitted". In this case the input is
+// at fault.
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
@@ -128,7 +128,7 @@ func (t *Tools) inputError(ctx context.Context, f *failure, message string) erro
 	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)
 	}
-	silent := strings.TrimSpace(f.log) == "" // e.g. because a profile did not fit in memory
+	silent := strings.TrimSpace(f.log) == "" // for example because a profile did not fit in memory
 	switch err := t.control(ctx, f.program, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -65,19 +65,19 @@ func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 type bounds struct {
 	// memory limits the program's address space, in bytes.
 	memory int64
-	// runTime and probeTime limit the CPU time of ffmpeg and ffprobe, over all threads.
+	// runTime limits the CPU time of ffmpeg, and probeTime that of ffprobe, over all threads.
 	runTime, probeTime time.Duration
 }
 
-// A command may use pictureTime of CPU time. Each video adds perSecond seconds per second of
-// length, and a second per pixelsPerSecond pixels in its frames. Harmless inputs need far less.
+// A command may use pictureTime of CPU time. For each video, it may use perSecond more seconds per second of length,
+// and one more second per pixelsPerSecond pixels. Harmless inputs need far less.
 const (
 	pictureTime     = 30 * time.Second
 	perSecond       = 15
 	pixelsPerSecond = 10_000_000
 )
 
-// If a file's header understates its size, the command is killed early.
+// timeFor trusts the files' headers. If a header understates the size, the command is killed early.
 func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime
@@ -103,7 +103,7 @@ func defaultBounds() bounds {
 	return bounds{
 		memory:    memoryFor(machineMemory(), cores),
 		runTime:   job.MaxAge * time.Duration(cores),
-		probeTime: 20 * time.Second, // a third of how long a request waits for an image
+		probeTime: 20 * time.Second, // a third of the time that a request waits for an image
 	}
 }
 
@@ -139,7 +139,7 @@ func machineMemory() (least int64) {
 
 // Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
 //
-// The error is one line that names the missing feature and how to install it.
+// The error is one line that names the missing feature and says how to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -169,7 +169,8 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	return tools, tools.check(ctx)
 }
 
-// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ...".
+// versionForm matches the start of a banner, such as "ffmpeg version 5.1.9-0+deb12u1 ...", and captures the major
+// version.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
 // leanForm matches a build configuration that leaves out common components.
@@ -181,8 +182,8 @@ func hasFilters(banner string) bool {
 	return strings.Contains(banner, "--enable-libzimg") && !leanForm.MatchString(banner)
 }
 
-// check asks the program for its codecs, and for its filters if its configuration does not show
-// them. Each query delays startup by a tenth of a second.
+// check asks the program for its codecs. If the configuration does not show the filters, it also asks for these. Each
+// query delays startup by a tenth of a second.
 func (t *Tools) check(ctx context.Context) error {
 	codecs, banner, err := t.list(ctx, "codecs")
 	if err != nil {
@@ -237,8 +238,8 @@ func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, e
 //	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
 var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 
-// coders is the set of a build's decoders, encoders and filters, each as kind and name, such as
-// "encoder libx264". "codec h264" means that some decoder for it exists.
+// coders is the set of a build's decoders, encoders and filters. Each is written as its kind and name, such as
+// "encoder libx264". "codec h264" means that some decoder for H.264 exists.
 type coders map[string]bool
 
 func supported(codecs, filters string) coders {

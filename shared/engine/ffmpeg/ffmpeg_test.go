@@ -43,7 +43,7 @@ func findAnew(t *testing.T) *ffmpeg.Tools {
 	return tools
 }
 
-// checkCode checks that an error is an engine's with the given code, and that its message is safe to show.
+// checkCode checks that err is an *engine.Error with the given code and that its message is safe to show.
 func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 	t.Helper()
 	var failure *engine.Error

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// More packets than a five-minute video has at media.MaxFrameRate.
+	// A five-minute video at media.MaxFrameRate has fewer packets.
 	maxPackets = 150_000
 	// assumedFrameRate is used for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25
 )
 
-// measure reads packet times to count the pictures and find the duration of a video that does not declare it, such as
-// a browser recording. The duration includes sound before and after the pictures. It stops when a limit is exceeded.
+// measure reads packet times. It counts the pictures and finds the duration of a video that does not declare it, such
+// as a browser recording. The duration includes sound before and after the pictures. measure stops when a limit is
+// exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -108,7 +109,7 @@ func readPacketTimes(r io.Reader, limit time.Duration, jumps bool) packetTimes {
 	return times
 }
 
-// clock is the time at which a track's next packet is due, in seconds, as FFmpeg computes it.
+// clock is the time, in seconds, at which a track's next packet is due. It is computed as FFmpeg does.
 type clock struct {
 	running   bool
 	last, due float64

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Plain returns the filters that scale a picture and convert it to plain RGB.
+// Plain returns the filters that scale a picture and convert it to SDR RGB.
 func Plain(info media.Info, to catalog.Size) string {
 	size := fmt.Sprintf("%d:%d", to.Width, to.Height)
 	if info.HDR() {
@@ -15,7 +15,7 @@ func Plain(info media.Info, to catalog.Size) string {
 	}
 	matrix := "auto"
 	if (info.Matrix == "" || info.Matrix == "unknown") && max(info.Width, info.Height) >= 1280 {
-		// Players assume BT.709 for high definition without a declared matrix.
+		// Players assume BT.709 for a high-definition video that does not declare a matrix.
 		matrix = "bt709"
 	}
 	return fmt.Sprintf("scale=%s:flags=bicubic:in_color_matrix=%s", size, matrix)

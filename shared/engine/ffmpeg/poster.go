@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// A thumbnail's limits, in pixels and in bytes (docs/contract/jobs.md#thumbnails).
+	// These limit a thumbnail, in pixels and in bytes (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime limits the CPU time for a file's first frame; the largest image takes about a
-	// second. laterTime is for a later frame, which requires decoding two seconds of video.
+	// posterTime limits the CPU time for the first frame of a file. The largest image takes about a second. laterTime
+	// limits it for a later frame, which requires decoding two seconds of video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
-	// JPEG qualities. bestPoster is good enough for this size. With worstPoster, even noise fits.
+	// These are JPEG qualities. bestPoster is good enough for pictures of this size. With worstPoster, even noise
+	// fits.
 	bestPoster, worstPoster = 80, 10
 )
 
@@ -46,14 +47,14 @@ func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// For a video that starts blank, there are maxCandidates frames to choose from, candidatesApart seconds apart.
+// If a video starts blank, the frame is chosen from maxCandidates frames that are candidatesApart seconds apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// A picture is blank if the standard deviation of its brightness (0 to 255) is lower.
+	// A picture is blank if the standard deviation of its brightness (0 to 255) is below this value.
 	blankBelow = 8.0
-	// The first candidate with at least this fraction of the largest deviation is chosen. After a
-	// fade from black, it is the earliest clear frame.
+	// The first candidate whose deviation is at least this fraction of the largest one is chosen. After a fade from
+	// black, it is the earliest clear frame.
 	clearFrom = 0.8
 )
 
@@ -179,8 +180,8 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
 const laterFile = "poster-later.pam"
 
-// candidates returns up to the given number of candidates, or for a poster only the last of them.
-// If time runs out, it returns the pictures written so far.
+// candidates returns up to the given number of candidates. For a poster it returns only the last one. If time runs
+// out, it returns the pictures written so far.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.sourceOf(ctx, of)
 	if err != nil {
@@ -212,12 +213,12 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 		found = append(found, one)
 	})
 	if late && len(found) > 0 {
-		return found, nil // without the error: the last picture may be truncated
+		return found, nil // ignore the error, because the last picture may be truncated
 	}
 	return found, err
 }
 
-// clearest returns the index of the first picture whose deviation is close to the largest.
+// clearest returns the index of the first picture whose deviation is close to the largest deviation.
 func clearest(stills []still) int {
 	most := 0.0
 	for _, s := range stills {
@@ -243,10 +244,11 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a poster-sized picture for a JPEG. The picture's sides must be even.
+// PosterFilters returns the filters that make a poster-sized picture for a JPEG. The picture's width and height must
+// be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
-		// A side may be odd here, in which case zscale cannot subsample chroma.
+		// A scaled side may be odd, and zscale cannot subsample the chroma of odd sizes.
 		return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
 	}
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
@@ -283,8 +285,8 @@ type still struct {
 	size   catalog.Size
 }
 
-// eachStill calls take for each picture in a file, which must hold 1 to most pictures. A picture larger than side is
-// an error.
+// eachStill calls take for each picture in a file, but for no more than most. It fails if there is no picture, or if
+// a picture's longer side exceeds side.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := engine.OpenRegular(path)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	maxReport = 1 << 20
 )
 
-// ffprobe is asked only for these entries, without tags, which can be large. A video's properties
-// are known after decoding its first frames; an image's frame also has the orientation.
+// ffprobe prints only these entries, and no tags, which can be large. A video's properties are known after decoding
+// its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration,start_time:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate," +
@@ -74,7 +74,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// tracks describes a video. decoded reports whether the picture could be decoded.
+// tracks describes a video's tracks. decoded reports whether the picture could be decoded.
 func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
 	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// After a program has exited, its pipes may stay open for drainTime.
+	// A program's pipes may stay open for drainTime after it has exited.
 	drainTime = 5 * time.Second
-	// How much of a program's last messages is kept, in bytes.
+	// keptLog is how much of a program's last messages is kept, in bytes.
 	keptLog = 4 << 10
 	// exitOfLinker is the dynamic linker's exit code for a missing library.
 	exitOfLinker = 127
@@ -46,7 +46,7 @@ type failure struct {
 	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
-	// overTime means that the program used up its CPU time limit, most.
+	// overTime means that the program used up its CPU time limit, which is in the field most.
 	overTime bool
 	most     time.Duration
 	err      error
@@ -65,7 +65,7 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is run, but also returns the program's last messages.
+// say is like run, but also returns the program's last messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
@@ -83,7 +83,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// The child gets no other variables. With more arenas its threads would fill the address space.
+	// The child gets no other variables. With more arenas, its threads would use up the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	cmd.Cancel = func() error {
@@ -115,7 +115,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// If a program is killed at the limit, the system reports slightly less CPU time than the limit.
+		// If a program is killed at the limit, the system may report slightly less CPU time than the limit.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

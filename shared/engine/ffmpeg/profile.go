@@ -23,8 +23,8 @@ func (p primaries) apply(v [3]float64) (out [3]float64) {
 	return out
 }
 
-// toSRGB returns a table in Adobe's cube format that converts an ICC profile's colors to sRGB. It returns nil if
-// they are practically equal, or if the profile does not consist of primaries and curves.
+// toSRGB returns a table in Adobe's cube format that converts an ICC profile's colors to sRGB. It returns nil if the
+// profile is practically sRGB, or does not consist of primaries and curves.
 func toSRGB(profile []byte) []byte {
 	from, curves, ok := readProfile(profile)
 	if !ok {
@@ -53,7 +53,7 @@ func toSRGB(profile []byte) []byte {
 	return cube.Bytes()
 }
 
-// encodeSRGB applies the sRGB transfer curve (IEC 61966-2-1).
+// encodeSRGB applies the sRGB transfer function (IEC 61966-2-1).
 func encodeSRGB(v float64) float64 {
 	switch v = min(max(v, 0), 1); {
 	case v <= 0.0031308:

@@ -51,13 +51,13 @@ type picture struct {
 	SideData          []sideData `json:"side_data_list"`
 }
 
-// sideData contains a picture's rotation in degrees, and the matrix, which may also mirror.
+// sideData contains a picture's rotation in degrees, and its display matrix, which may also mirror the picture.
 type sideData struct {
 	Rotation      float64
 	DisplayMatrix string
 }
 
-// video describes the chosen video and audio tracks, and reports whether the picture could be decoded.
+// video describes the chosen video and audio tracks. decoded reports whether the picture could be decoded.
 func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	kinds := map[string][]stream{}
 	for _, s := range r.Streams {
@@ -97,14 +97,14 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// choose returns the track that a player would play: the first decodable default track, or else the
+// choose returns the track that a player would play: the first decodable default track or, if there is none, the
 // first decodable track. found is false if no track can be decoded.
 func choose(tracks []stream, has coders) (track int, found bool) {
 	best := 0
 	for i, s := range tracks {
 		score := s.Disposition.Default + 1
 		if s.SampleFmt != "" && s.SampleFmt != "unknown" || s.PixFmt != "" && s.PixFmt != "unknown" {
-			score += 2 // the probe has decoded it
+			score += 2 // the probe has decoded this track
 		}
 		if has["codec "+s.CodecName] && score > best {
 			track, best = i, score
@@ -113,7 +113,7 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// lateSound is shorter than a frame of most videos.
+// lateSound is the delay above which sound counts as late. A frame of most videos is longer.
 const lateSound = 10 * time.Millisecond
 
 // fielded lists codecs whose first frames do not show whether later ones are interlaced.
@@ -121,7 +121,7 @@ var fielded = []string{"h264", "mpeg2video", "mpeg4", "vc1", "mjpeg", "prores", 
 
 // orientation returns the Exif orientation of a matrix in ffprobe's format, or 0 if it rotates by another angle.
 func orientation(matrix string) int {
-	rows := strings.Fields(matrix) // use two numbers of each row: an offset, three numbers, an offset ...
+	rows := strings.Fields(matrix) // a row is written as an offset and three numbers; use two of the numbers
 	if len(rows) < 7 {
 		return 0
 	}
@@ -136,8 +136,8 @@ func orientation(matrix string) int {
 // FFmpeg's own decoders of these codecs ignore alpha.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
-// steady reports whether a codec's sound keeps its sample rate and channels, because the container
-// declares them. Other codecs repeat them in each packet, and broadcasts change them in mid-stream.
+// steady reports whether the container declares the codec's sample rate and channels, so that they cannot change.
+// Other codecs repeat them in each packet, and broadcasts change them in mid-stream.
 func steady(codec string) bool {
 	return slices.Contains([]string{"aac", "opus", "vorbis", "flac", "alac"}, codec) || strings.HasPrefix(codec, "pcm_")
 }
@@ -172,7 +172,8 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the argument otherwise.
+// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the default that was
+// passed as otherwise.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

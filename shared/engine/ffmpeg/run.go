@@ -24,7 +24,7 @@ type Source struct {
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
-	// SoundFilters are the filters that [Source.Sound] adds, joined by commas.
+	// SoundFilters are joined by commas. [Source.Sound] adds them to its chain.
 	SoundFilters string
 }
 
@@ -42,7 +42,7 @@ type Command struct {
 	Stdout io.Writer
 	// Progress, if not nil, is called several times a second until Run returns. Calls do not overlap.
 	Progress func(written time.Duration)
-	// Length is the length of the output, if it may be longer than the inputs.
+	// Length is the length of the output. It must be set if the output may be longer than the inputs.
 	Length time.Duration
 	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
@@ -119,7 +119,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Use only video and audio. Limit the length, because the header may understate it.
+	// Use only video and audio. Limit the length, because a header may understate it.
 	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
 	args = append(append(args, input.trackOptions()...), input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil
@@ -138,7 +138,7 @@ func readProgress(r io.Reader, report func(time.Duration)) {
 			report(time.Duration(us) * time.Microsecond)
 		}
 	}
-	// A line that is too long ends the reports, not the run: keep draining the pipe.
+	// A line that is too long ends the reports but not the run, so keep draining the pipe.
 	_, _ = io.Copy(io.Discard, r)
 }
 

@@ -47,7 +47,7 @@ func (t *Tools) Still(
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
 	if mime == "image/gif" {
-		// The usual demuxer would have to seek in a long animation, which a pipe does not allow.
+		// The usual demuxer would have to seek in a long animation, which is impossible in a pipe.
 		input = append(input, "-f", "gif_pipe")
 	}
 	out := &capped{limit: maxStillHeader + 4*side*side}
@@ -115,7 +115,7 @@ func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
 
-// explained is explainStill for errors from explainProbe.
+// explained converts an error of explainProbe like explainStill.
 func explained(ctx context.Context, err error) error {
 	var known *engine.Error
 	switch {

@@ -86,7 +86,7 @@ func decodeAll(t *testing.T, list string) {
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		if file.Refused && probed != nil && i%3 > 0 {
-			// A third of the rejected files are also passed to Run.
+			// Only every third rejected file is also passed to Run.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}

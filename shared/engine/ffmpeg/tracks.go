@@ -15,7 +15,7 @@ import (
 // Only this file determines how tracks are read and corrected. The probe chooses them as specified in
 // docs/contract/media.md#tracks.
 
-// corrected reports whether the track is corrected, which requires a probe.
+// corrected reports whether the track is corrected. Corrections require a probe.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Tilted
@@ -34,17 +34,17 @@ func (s Source) trackOptions() []string {
 	return options
 }
 
-// PictureTrack and SoundTrack name tracks for "-map" and filter links, without the input's number.
+// PictureTrack and SoundTrack name tracks for "-map" and filter links. The names do not include the input's number.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
 
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
-// Picture starts a filter chain with the input's chosen video track, corrected.
+// Picture starts a filter chain with the input's chosen video track, after corrections.
 func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
-// corrections returns filters that give frames the first frame's size, and make them progressive and upright.
+// corrections returns filters that scale all frames to the first frame's size, and make them progressive and upright.
 func (s Source) corrections() string {
 	if kind, _ := media.Find(s.MIME); kind.Image {
 		return "setsar=1"
@@ -80,7 +80,7 @@ func unturn(path string) error {
 
 var subsampled = regexp.MustCompile("4[124][01]|422|nv|yuyv|uyvy")
 
-// boxed fits later frames of another size into the first frame's box, on black.
+// boxed fits later frames of another size into the first frame's size, on black.
 func boxed(info media.Info) string {
 	across, height := info.Width, info.Height
 	if media.Sideways(info.Orientation) {
@@ -99,8 +99,8 @@ func boxed(info media.Info) string {
 		fit(width, fmt.Sprintf("dar/%f", shape)), fit(height, fmt.Sprintf("%f/dar", shape)), width, height)
 }
 
-// Sound returns a filter chain from the input's sound to the link out, in sync with the picture.
-// Put it in a separate graph, because FFmpeg restarts the graph when the sound format changes.
+// Sound returns a filter chain from the input's sound to the link named out, in sync with the picture. Put it in a
+// separate graph, because FFmpeg restarts the graph when the sound format changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	switch {
@@ -109,7 +109,7 @@ func (s Source) Sound(number int, seconds float64, out string) string {
 	case s.Info.SoundLate:
 		start += ":first_pts=0" // a graph that restarts would add the silence again
 	}
-	// Integer samples are always finite, as the encoder requires. If the conversion came later in
+	// Convert to integer samples, which are always finite, as the encoder requires. If the conversion came later in
 	// the chain, FFmpeg would not find a layout for six channels.
 	if s.SoundFilters != "" {
 		format += "," + s.SoundFilters

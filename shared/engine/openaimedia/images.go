@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxImage limits a response that contains an image, in bytes. The image is base64 in JSON, which
-// is read completely. The limit is far above a PNG of the catalog's largest size.
+// maxImage limits a response that contains an image, in bytes. The image is base64 in JSON, and the entire response
+// is read into memory. The limit is far above a PNG of the catalog's largest size.
 const maxImage = 64 << 20
 
 const maxValues = 1000

@@ -89,8 +89,8 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 
 const Name = "openai"
 
-// Run edits as [engine.Engine] specifies. The stages are "generate" and "finish". When the
-// context ends, Run deletes the run on the server.
+// Run edits as [engine.Engine] specifies. It reports the stages "generate" and "finish". When the context ends, Run
+// deletes the video on the server.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// Painting takes most of the time, so larger frames are painted at this size and scaled up. Scenes
-// are soft enough for that.
+// Painting takes most of the time, so larger frames are painted at this size and scaled up. Scenes are soft enough
+// not to show it.
 const paintedPixels = 640 * 360
 
 func (e *edit) compose(ctx context.Context) error {

@@ -52,7 +52,7 @@ gif gif:`
 
 // encodings returns a clip for each container and pair of encoders. Their colors change over time.
 //
-// One process makes the clips of a line, because a start takes longer than a clip.
+// One ffmpeg process makes all clips of a line, because starting it takes longer than making a clip.
 func encodings(t *testing.T) (clips []clip) {
 	for line := range strings.Lines(strings.TrimSpace(encoded)) {
 		container, pairs, _ := strings.Cut(line, " ")
@@ -110,12 +110,12 @@ func encodings(t *testing.T) (clips []clip) {
 	return clips
 }
 
-// clip is a video of one second, possibly made of equal parts.
+// clip is a one-second video. It may consist of several parts of equal length.
 type clip struct {
 	name string
 	make func(t *testing.T) string
-	// first and last are ffmpeg's arguments for the correct first and last pictures. If first is
-	// nil, ffmpeg itself shows and plays the file correctly.
+	// first and last are ffmpeg's arguments for making the correct first and last pictures. If first is nil, ffmpeg
+	// itself shows and plays the file correctly.
 	first, last []string
 	// tones has a frequency for each of the result's equal parts. It is empty for silence.
 	tones []float64

@@ -24,8 +24,8 @@ const (
 	maxReversed = 1 << 30
 )
 
-// resize applies the ordinary edits to the spec's size and length, without a loop's repeats. It
-// returns the length of the result with the repeats.
+// resize applies the ordinary edits to the size and length in the spec, without the repeats of a loop. It returns the
+// length with the repeats.
 func (e *edit) resize() (time.Duration, error) {
 	edits := e.asked.Edits
 	e.clip = look.Clip{Length: e.spec.Duration.Seconds(), FPS: e.spec.FPS}
@@ -63,7 +63,7 @@ func (e *edit) has(name string) bool {
 
 func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
 
-// forget drops the edits that would change nothing.
+// forget drops the edits that would not change anything.
 func (e *edit) forget() {
 	silent := e.spec.Data != nil && !e.spec.Data.Info.Audio
 	e.asked.Edits = slices.DeleteFunc(slices.Clone(e.asked.Edits), func(edit look.Edit) bool {
@@ -83,7 +83,7 @@ func (e *edit) forget() {
 	})
 }
 
-// turned applies the edits that precede scaling.
+// turned applies the edits that must precede scaling.
 func (e *edit) turned(link string) string {
 	if early := look.Filters(e.asked.Edits, look.Early, e.clip); early != "" {
 		link = e.filter(early, link)
@@ -94,14 +94,14 @@ func (e *edit) turned(link string) string {
 	return link
 }
 
-// opened returns the input's frames, at the result's size and rate.
+// opened returns the link of the input's frames, at the result's size and rate.
 func (e *edit) opened(ctx context.Context) (string, error) {
 	data := *e.spec.Data
 	read := func(e *edit) string {
 		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
 	}
 	same := func(_ *edit, link string) (string, error) { return link, nil }
-	// before runs the beginning of the graph to create a file that the main run needs.
+	// before creates a file that the main run needs, by running the beginning of the graph.
 	before := func(after func(*edit, string) (string, error), filters string, args ...string) error {
 		first := *e
 		link, err := after(&first, read(&first))
@@ -169,7 +169,7 @@ func (e *edit) sound(seconds float64) string {
 		number = 1
 	}
 	if filters := look.Filters(e.asked.Edits, look.Sound, e.clip); filters != "" {
-		// Sound beyond the picture would be reversed first, and would fill the memory.
+		// Cut sound that is longer than the picture: otherwise it would be reversed first and fill the memory.
 		source.SoundFilters = fmt.Sprintf("apad,atrim=end=%.6f,%s", e.clip.Length, filters)
 	}
 	return source.Sound(number, seconds, "[sound]")
@@ -205,7 +205,7 @@ func (e *edit) finish(link string) (string, error) {
 	return link, nil
 }
 
-// place lays a picture over the link at the position that the edit requests, at a distance from the border.
+// place lays a picture over the link, at the position that the edit requests and at a distance from the border.
 func (e *edit) place(link, drawn string, edit look.Edit) string {
 	across, down := edit.Place()
 	margin := min(e.size.Width, e.size.Height) / 20
@@ -215,7 +215,7 @@ func (e *edit) place(link, drawn string, edit look.Edit) string {
 	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto", at("w", across), at("h", down)), link, e.filter("format=rgba", drawn))
 }
 
-// loop repeats the finished result, without another loss of quality.
+// loop repeats the finished result without another loss of quality.
 func (e *edit) loop(ctx context.Context) error {
 	again, ok := look.Find(e.asked.Edits, look.Loop)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// frameAt maps a position in the result to the position in the input that it shows.
+// frameAt maps a position in the result to the input position that is shown there.
 type frameAt func(x, y float64) (fromX, fromY float64)
 
 // Each geometric edit moves the pixels as its prompt says.

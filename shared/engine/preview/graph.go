@@ -26,7 +26,7 @@ type graph struct {
 	luma bool
 	// crisp is true if pictures have few-colored blocks whose edges must stay sharp.
 	crisp bool
-	// restless grades how much a texture changes from frame to frame.
+	// restless is a grade of how much a texture changes from frame to frame.
 	restless restlessness
 	// fps is 0 for a single picture.
 	fps    int
@@ -36,7 +36,7 @@ type graph struct {
 	labels int
 }
 
-// restlessness grades how hard the pictures are for an encoder to predict, from easiest to hardest.
+// restlessness is a grade of how hard the pictures are to predict for an encoder. A higher grade is harder.
 type restlessness int
 
 const (
@@ -44,12 +44,12 @@ const (
 	calm restlessness = iota
 	// waving pictures move everywhere, but only slightly.
 	waving
-	// rushing textures jump, or move farther per frame than an encoder searches.
+	// rushing textures jump, or move farther per frame than an encoder searches for motion.
 	rushing
 )
 
-// At or above this speed, in units per second, a texture rushes. At 720 lines and 20 frames per
-// second, this is 14 pixels per frame. Encoders search 16 pixels.
+// A texture is rushing at this speed or above, in units per second. At 720 lines and 20 frames per second, this speed
+// is 14 pixels per frame. Encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {
@@ -96,7 +96,7 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read only once, so its size does not matter. Compression would take a fifth of the time.
+	// The file is read only once, so its size does not matter. Compressing it would take a fifth of the time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)

@@ -130,7 +130,7 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	return decoded
 }
 
-// playedOf also returns the last file's sound, if wanted.
+// playedOf is like framesOf, but also returns the last file's sound if sound is set.
 func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (decoded [][]picture, samples []byte) {
 	t.Helper()
 	folder := t.TempDir()

@@ -53,7 +53,7 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	}
 }
 
-// Simultaneous flashes and clicks stay together to within a frame.
+// Flashes and clicks that are simultaneous stay within a frame of each other.
 func TestSoundStaysInSync(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
 	spec := engine.Spec{

@@ -13,7 +13,7 @@ import (
 
 type edited struct {
 	before, after traits
-	// first and second are frames of the result, old is the input's first frame.
+	// first and second are frames of the result. old is the input's first frame.
 	old, first, second picture
 }
 
@@ -293,7 +293,7 @@ func TestModifiersChangePicture(t *testing.T) {
 	}
 }
 
-// The larger a picture, the smaller the fraction of its size at which it is edited.
+// The larger a picture, the more it is scaled down for editing. The results must still look alike.
 func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)
@@ -306,8 +306,8 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	}
 }
 
-// Looks that change or move a lot are encoded without B-frames, other looks with them. The encoder
-// looks ahead if frames share content.
+// Looks that change or move a lot are encoded without B-frames, and other looks with them. The encoder looks ahead if
+// frames share content.
 func TestEncoderSettingsFollowLook(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

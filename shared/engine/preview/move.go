@@ -26,7 +26,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case g.fps == 0 && motion.Hold > 0:
 		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.planar()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough, because the last picture of an ended input is repeated.
+		// One picture is enough: when an input ends, FFmpeg repeats its last picture.
 		return g.filter(g.planar(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
@@ -37,7 +37,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that wraps around. It crops from a tiled picture, which copies nothing.
+// drift moves a drawn picture that wraps around. It crops a tiled picture, which requires no copying.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.planar(), drawn)
 	tile := func(stack string, speed float64, side int) string {

@@ -7,10 +7,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders a look's operations with fast filters: filters written in C that process slices in parallel.
+// apply renders a look's operations with fast filters, which are written in C and process slices in parallel.
 //
-// Operations that leave no fine detail run at half size, as do later operations that add no detail.
-// Operations that change only shapes work on luma and chroma.
+// Operations that leave no fine detail run at half size, as do later operations that add no detail. Operations that
+// change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
@@ -49,7 +49,7 @@ const halvedFrom = 2.5
 // At this radius, in pixels, and above, flattening runs at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation, apart from warps and color changes, leaves no fine detail.
+// softens reports whether the first operation leaves no fine detail. Warps and color changes before it are ignored.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -84,8 +84,8 @@ func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }
 
-// finer returns the size for an operation that needs a larger picture than the current one. Half
-// size is enough for a color change that creates edges between patches.
+// finer returns the size for an operation for which the current picture is too small. Half size is enough for a color
+// change that creates edges between patches.
 func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	half := partOf(full, 2)
 	if grade, ok := op.(look.Grade); ok && !grade.LUT.Nearest && g.size.Width < half.Width {
@@ -214,7 +214,7 @@ func (g *graph) clarity(link string, op look.Clarity) string {
 	return g.filter(fmt.Sprintf("lut2=c0=%[1]s:c1=%[1]s:c2=%[1]s", sum), sharp, wide)
 }
 
-// linesOf draws lines at the given size over a picture that may be smaller.
+// linesOf draws lines at the given size over a picture, which may be smaller.
 func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, error) {
 	picture, drawing := g.split(link)
 	light, format := "val", "format=gray"
@@ -255,7 +255,7 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
-// levels adapts an expression for a filter that evaluates it for 65536 levels instead of 256.
+// levels adapts an expression to a filter that evaluates it for 65536 levels instead of 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
 // curve returns the expression for one channel of the ink. Its input is the ratio of the picture to its surroundings.
@@ -299,7 +299,7 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// blurFactor returns how far a picture may shrink before a blur, which hides the loss.
+// blurFactor returns the factor by which a picture may shrink before a blur, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:

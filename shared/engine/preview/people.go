@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// A clip is searched for faces every searchedApart seconds, or less often if it is so long that this would exceed
-	// maxSearched searches.
+	// A clip is searched for faces every searchedApart seconds. A clip that would need more than maxSearched searches
+	// is searched less often.
 	searchedApart = 0.5
 	maxSearched   = 60
-	// scanned is the fraction of the progress that masks account for.
+	// scanned is the fraction of a job's progress that making the masks accounts for.
 	scanned = 0.45
 )
 
@@ -39,8 +39,8 @@ func (p *people) seen() bool {
 	return slices.ContainsFunc(p.faces, func(faces []person.Face) bool { return len(faces) > 0 })
 }
 
-// scan finds the people and faces that the request needs in frames that read returns. If it finds
-// no person, it drops the edits that need a person.
+// scan finds the people and faces that the request needs. read returns the link of the frames to scan. If there is no
+// person, scan drops the edits that need one.
 func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	masked, faces := e.needsMasks(), e.paints()
 	if !masked && !faces {
@@ -105,7 +105,8 @@ type scanner struct {
 	people *people
 	size   catalog.Size
 	finder *person.Finder
-	// step is how many of the clip's frames each received frame stands for. once ends the search at the first face.
+	// step is the number of the clip's frames for which one received frame stands. once ends the search at the first
+	// face.
 	step    int
 	once    bool
 	frame   []byte
@@ -113,7 +114,7 @@ type scanner struct {
 	frames  int
 	written func()
 	err     error
-	// begin and end enclose the work on a frame. begin waits for the turn to draw.
+	// begin and end are called before and after the work on a frame. begin waits for the turn to draw.
 	begin func() error
 	end   func()
 }
@@ -197,8 +198,8 @@ func (a *areas) next() ([]byte, error) {
 	return a.frame, nil
 }
 
-// drawFaces draws the faces at a time, in searches. If two successive searches find faces near each other, they are
-// one face that moves. Other faces appear or vanish.
+// drawFaces draws the faces at the given time, which is counted in searches. If two successive searches find faces
+// near each other, they are one face that moves. Other faces appear or vanish.
 func (a *areas) drawFaces(time float64) {
 	before := min(int(time), len(a.faces)-1)
 	after, share := min(before+1, len(a.faces)-1), time-float64(before)
@@ -243,7 +244,7 @@ func (e *edit) needsMasks() bool {
 	return found || len(e.asked.Areas) > 0
 }
 
-// paints reports whether a look of the request erases faces.
+// paints reports whether a requested look erases faces.
 func (e *edit) paints() bool {
 	return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Background)) || erasesFaces(e.lookOf(look.Person))
 }
@@ -267,14 +268,14 @@ func (e *edit) area(plane, filters string) string {
 		plane, e.size.Width, e.size.Height, keepRange, filters), "[0:v:0]")
 }
 
-// paint applies a look, but preserves facial features.
+// paint applies a look but preserves facial features.
 func (e *edit) paint(ctx context.Context, link string, asked look.Look) (string, error) {
 	if e.people == nil || !erasesFaces(asked) {
 		return e.draw(ctx, link, asked)
 	}
 	const (
 		reach   = 0.03
-		strokes = 0.3 // the fraction of the strokes that stays in faces
+		strokes = 0.3 // the fraction of the strokes that remains in faces
 	)
 	link = e.colors(link)
 	plain, rest := e.split(link)
@@ -301,7 +302,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	}
 	wanted, replaced := look.FindGround(e.asked.Edits)
 	edge := "clip((val-48)*255/160,0,255)"
-	if replaced { // without a fringe of the old background
+	if replaced { // avoid a fringe of the old background
 		edge = "clip((val-96)*255/128,0,255)"
 	}
 	mask := e.area("r", ",lut=c0="+levels(edge))
@@ -327,7 +328,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	return e.filter("maskedmerge", ground, figure, e.triple(mask)), "", nil
 }
 
-// backdrop applies the look of the background. People do not blur into it.
+// backdrop applies the look of the background. People do not bleed into it.
 func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest string, err error) {
 	asked := e.lookOf(look.Background)
 	radius := 0.0
@@ -361,7 +362,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 		return e.filter(fmt.Sprintf("drawbox=c=%s:t=fill,format=gbrp", name), link)
 	}
 	switch {
-	case wanted.Color("") == "green": // as in studios
+	case wanted.Color("") == "green": // the green of studio screens
 		return plain("0x00b140"), nil
 	case wanted.Color("") != "":
 		return plain(wanted.Color("")), nil
@@ -381,7 +382,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 	}
 	size := paintedSize(e.size)
 	frame := make([]byte, 3*size.Width*size.Height)
-	// The first time of day counts, so "day" is only the default.
+	// The first time of day in the text is used, so "day" is only the default.
 	if err := scene.Choose(wanted.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
 		return "", err
 	}

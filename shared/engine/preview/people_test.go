@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/engine/preview/person"
 )
 
-// Parts of the clip of a person, 512x288 pixels.
+// Areas of the clip of a person, at 512x288 pixels.
 var (
 	head = image.Rect(180, 25, 270, 115)
 	wall = image.Rect(380, 4, 500, 100)
@@ -135,7 +135,7 @@ func TestFacesSurvivePainting(t *testing.T) {
 	}
 }
 
-// details returns how alike the details of two pictures are, -1 to 1.
+// details returns how alike the details of two pictures are, from -1 to 1.
 func details(a, b picture) float64 {
 	sharp := func(p picture) (steps []float64) {
 		for y := 2; y < p.height; y++ {
@@ -148,7 +148,7 @@ func details(a, b picture) float64 {
 	return correlation(sharp(a), sharp(b))
 }
 
-// The limits are twice the average change measured from mask to mask.
+// Each limit is twice the measured average change between consecutive masks.
 func TestMasksDoNotFlicker(t *testing.T) {
 	size := catalog.Size{Width: 256, Height: 144}
 	for _, c := range []struct {
@@ -205,7 +205,7 @@ func BenchmarkBackgroundBlur(b *testing.B) {
 	}
 }
 
-// The network sees the frames after the edits that precede it.
+// The network sees each frame after the edits that come before the mask.
 func TestMasksFollowSteadiedFrames(t *testing.T) {
 	spec := portrait(t, "green screen, stabilize")
 	spec.Duration, spec.FPS, spec.Size = 700*time.Millisecond, 20, catalog.Size{Width: 1280, Height: 720}

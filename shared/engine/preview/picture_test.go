@@ -28,7 +28,8 @@ func difference(a, b []picture) float64 {
 
 // traits are measurements of a picture, from 0 to 255 unless stated otherwise.
 type traits struct {
-	// light, contrast, black and white are luma's mean, standard deviation, and 2nd and 98th percentiles.
+	// light, contrast, black and white are the mean, the standard deviation, the 2nd percentile and the 98th
+	// percentile of luma.
 	light, contrast, black, white float64
 	// color is the mean Oklab chroma times 1000.
 	color float64
@@ -113,7 +114,7 @@ func measure(p picture) traits {
 	return m
 }
 
-// hues returns the fraction of chroma whose hue is within a distance of one of the hues.
+// hues returns the fraction of chroma whose hue differs by at most within from one of the hues in around.
 func hues(p picture, within float64, around ...float64) float64 {
 	sum, near := 0.0, 0.0
 	for y := range p.height {
@@ -133,7 +134,7 @@ func hues(p picture, within float64, around ...float64) float64 {
 	return near / sum
 }
 
-// blockiness returns the mean luma step inside squares of the given side and between them.
+// blockiness returns the mean luma step inside squares of the given side, and the mean step between them.
 func blockiness(p picture, side int) (inside, between float64) {
 	var sums, counts [2]float64
 	for y := range p.height {

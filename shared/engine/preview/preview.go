@@ -43,8 +43,8 @@ type Runner interface {
 // Engine keeps no state between edits and is safe for concurrent use.
 type Engine struct {
 	runner Runner
-	// drawing is held by the edit that is drawing its textures. Drawing uses half of the
-	// processors, so several edits would leave none for a server in the same process.
+	// drawing is acquired by the edit that draws its textures. Drawing uses half of the processors, so several edits
+	// would leave none for a server in the same process.
 	drawing *semaphore.Weighted
 }
 
@@ -106,7 +106,7 @@ type edit struct {
 	shown    previews
 	// clip describes the input for ordinary edits.
 	clip look.Clip
-	// people is nil if the request needs no people or the input shows no people.
+	// people is nil if the request does not need people or the input shows none.
 	people      *people
 	transparent bool
 	// closers are closed when the edit ends.
@@ -119,7 +119,7 @@ func (e *edit) close() {
 	}
 }
 
-// analyzed is the fraction of the progress that the analysis accounts for.
+// analyzed is the fraction of a job's progress that the analysis accounts for.
 const analyzed = 0.04
 
 func (e *edit) report(stage string, fraction float64) {
@@ -207,7 +207,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 		e.effort()...)
 	args = append(args,
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// Write nothing about the machine, and none of the input's tags, to the file.
+		// Write neither information about the machine nor the input's tags to the file.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
@@ -228,8 +228,8 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	return nil
 }
 
-// effort returns the encoder's options. Motion search takes half of the time, but is useless for
-// textures such as grain, which differ in every frame.
+// effort returns the encoder's options. Motion search takes half of the time but does not help with textures such as
+// grain, which differ in every frame.
 func (e *edit) effort() []string {
 	switch e.restless {
 	case calm:

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// ffmpeg overwrites this file with each new picture.
+	// ffmpeg replaces this file with each new picture.
 	previewFile = "preview.jpg"
 	// In pixels.
 	previewSide = 320
@@ -22,8 +22,7 @@ const (
 // previews is the state of a run's previews. ffmpeg writes one picture per second of video to a
 // second output. The pictures come from the frames of the edit, so they need no extra pass.
 type previews struct {
-	// written is when the last sent preview was written, and sent when it was sent. Both are zero if no preview was
-	// sent.
+	// written is when the last preview that was sent was written, and sent is when it was sent. Both are zero before.
 	written, sent time.Time
 }
 

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// sampleSide is the longer side of the frames whose colors are measured, in pixels.
+	// sampleSide is the longer side, in pixels, of the frames whose colors are measured.
 	sampleSide   = 160
 	sampleFrames = 12
 )
 
-// sample decodes the input's first frame, or key frames of the entire clip, at a small size, and
-// applies a look to them. It returns the frames concatenated, with three bytes per pixel.
+// sample decodes the input's first frame, or key frames of the entire clip, at a small size, and applies a look. It
+// returns the frames one after another, with three bytes per pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -62,7 +62,7 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 	return pixels.Bytes(), err
 }
 
-// reference decodes the reference image and scales it to a size. filters are applied first and end with a comma.
+// reference decodes the reference image and scales it to a size. filters come first and must end with a comma.
 func (e *edit) reference(ctx context.Context, size catalog.Size, filters string) ([]byte, error) {
 	image := *e.spec.Reference
 	small := *e

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// upright prepares the input's picture for the operations: upright, at the result's size and frame
-// rate, opaque and in sRGB. If a picture requests rotation, FFmpeg itself rotates it.
+// upright prepares the input's picture for the operations: upright, at the result's size and frame rate, opaque and
+// in sRGB. FFmpeg itself applies the rotation that a file requests.
 func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {

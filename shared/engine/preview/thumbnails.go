@@ -15,8 +15,8 @@ const (
 	resultPoster    = "poster.jpg"
 )
 
-// capture writes a link's first picture to a file if thumbnails are wanted, and returns the next
-// link. For a video it also writes the poster. Starting ffmpeg again would take longer.
+// capture writes a link's first picture to a file if thumbnails are wanted, and returns the next link. For a video it
+// also writes the poster. A separate ffmpeg run would take longer.
 func (e *edit) capture(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link
@@ -70,7 +70,7 @@ func (e *edit) thumbnails() engine.Thumbnails {
 		made.Input = read(inputThumbnail)
 	}
 	if blank && e.spec.Kind != catalog.Image {
-		// The thumbnails are then made from the files, because they need later frames.
+		// The thumbnails are then made later from the files, because they need later frames.
 		return engine.Thumbnails{}
 	}
 	if e.spec.Kind != catalog.Image {

@@ -230,7 +230,7 @@ func late(codec, extension string) clip {
 	}, wide, at(23), nil}
 }
 
-// sounds makes a transport stream whose sound changes its channels each second.
+// sounds makes a transport stream whose number of audio channels changes every second.
 func sounds(t *testing.T, codec string, channels ...string) string {
 	var parts []string
 	for i, count := range channels {
@@ -247,7 +247,7 @@ func layered(t *testing.T) string {
 	var both []byte
 	for _, unit := range bytes.Split(raw, []byte{0, 0, 1})[1:] {
 		both = append(append(both, 0, 0, 1), unit...)
-		const picture = 32 // types below are pictures (ITU-T H.265, 7.4.2.2)
+		const picture = 32 // unit types below this are pictures (ITU-T H.265, 7.4.2.2)
 		if second := bytes.Clone(unit); second[0]>>1&63 < picture {
 			second[1] |= 1 << 3
 			both = append(append(both, 0, 0, 1), second...)

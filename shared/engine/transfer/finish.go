@@ -21,7 +21,7 @@ type Runner interface {
 // Finisher converts a server's result to the size, rate, length and sound that the catalog promises.
 type Finisher struct {
 	Runner Runner
-	// Done is the progress reached before the conversion, 0 to 1.
+	// Done is the progress before the conversion, from 0 to 1.
 	Done float64
 }
 

@@ -25,7 +25,7 @@ func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)
 	go func() {
-		// The form's reader gets the error unless the form was closed.
+		// The reader of the form gets the error unless the form was closed.
 		_ = write.CloseWithError(fill(form, fields, files))
 	}()
 	return read, form.FormDataContentType()

@@ -12,8 +12,8 @@ import (
 // saveStep is the number of bytes between checks of the free disk space.
 const saveStep = 8 << 20
 
-// Save writes a server's content to the path, which must not exist, and returns its length. It reads at most one
-// byte beyond the limit. Errors: fault.StorageFull if spec.Free leaves too little space.
+// Save writes a server's content to the path, which must not exist, and returns the content's length. It reads at
+// most one byte beyond the limit. Errors: fault.StorageFull if spec.Free leaves too little space.
 func Save(spec engine.Spec, path string, content io.Reader, limit int64) (written int64, err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

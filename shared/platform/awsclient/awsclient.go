@@ -17,11 +17,11 @@ const (
 	Attempts = 4
 	// AttemptTime limits how long one attempt waits for a response.
 	AttemptTime = 3 * time.Second
-	// CallTime limits an operation including all its calls and attempts.
+	// CallTime limits an operation, including all its calls and attempts.
 	CallTime = 15 * time.Second
 
-	// firstBackoff is the longest wait before the second attempt. It doubles with each further
-	// attempt, up to longestBackoff.
+	// firstBackoff is the longest wait before the second attempt. The longest wait doubles with each further attempt,
+	// up to longestBackoff.
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
@@ -40,7 +40,7 @@ func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the configured client, for example for AWS_CA_BUNDLE. Otherwise it returns a
+// HTTPClient returns config's client if it has one, for example because AWS_CA_BUNDLE is set. Otherwise it returns a
 // client that limits each attempt to AttemptTime plus wait, the duration of a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {

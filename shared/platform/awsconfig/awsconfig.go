@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// FromEnvironment reads AWS_REGION, the credentials, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It fails if the
-// region or the credentials are missing.
+// FromEnvironment reads AWS_REGION, the credentials, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It fails
+// without a region or credentials.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),

@@ -23,7 +23,7 @@ import (
 
 var (
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that the credentials are remote, at an address that the file's creator chose.
+	// ErrElsewhere means that the credentials are not in the file but at an address that the file's creator chose.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
 	// ErrLost means that the file made the helper crash or use too much memory or time.
 	ErrLost = errors.New("c2pa: the helper exited")
@@ -75,7 +75,8 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	return l, nil
 }
 
-// libraryPath returns the path of a library next to this program, or else just its name, for the system to search.
+// libraryPath returns the path of a library next to this program. If there is none, it returns only the name, for the
+// system to search.
 func libraryPath(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -162,7 +163,7 @@ type Signer interface {
 	Sign(data []byte) ([]byte, error)
 }
 
-// The library's numbers for the algorithms.
+// These are the library's numbers for the algorithms.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
 // Sign copies a file, adds Content Credentials and verifies them. Errors: ErrLost; *Refusal.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// The default for [Library.Within], in bytes.
+	// spareSpace is the default for [Library.Within], in bytes.
 	spareSpace = 2 << 30
 	// Hashing 2 GB three times takes about 15 s of CPU time.
 	processorTime = 2 * time.Minute
@@ -29,7 +29,7 @@ const (
 	maxOutput = 16 << 20
 	// maxSigned limits the data to sign, in bytes. Only the claim is signed.
 	maxSigned = 1 << 20
-	// After a helper has exited, its pipes may stay open for drainTime.
+	// A helper's pipes may stay open for drainTime after it has exited.
 	drainTime = 5 * time.Second
 )
 
@@ -86,7 +86,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	return answer, c.outcome(ctx, answer, talked, ended(cmd, start, &said))
 }
 
-// ended waits until a helper exits. It returns nil if the helper succeeded.
+// ended waits until a helper exits. It returns nil if the helper has succeeded.
 func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
@@ -116,7 +116,7 @@ func (c call) outcome(ctx context.Context, answer helper.Answer, talked, ended e
 	return nil
 }
 
-// converse sends the order, signs once if asked, and returns the helper's last line.
+// converse sends the order, signs once if the helper requests it, and returns the helper's last line.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxOutput))
 	if err := to.Encode(c.order); err != nil {
@@ -145,7 +145,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 
 type head struct{ kept []byte }
 
-// How much of the helper's messages is kept, in bytes.
+// keptLog is how much of the helper's messages is kept, in bytes.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {

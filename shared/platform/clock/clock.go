@@ -1,9 +1,9 @@
 // Package clock derives the time of day from elapsed time, and follows the machine's clock cautiously. People and
 // networks may set that clock, briefly or permanently, and a wrong time in records stays wrong.
 //
-// A clock continues from its last time. It logs a step of the machine's clock immediately, but
-// follows it only after Hold. It never follows a step larger than Absurd. For Quiet after a step,
-// the clock is not settled: nothing should be deleted because of its age.
+// A clock continues from its last time. It logs a step of the machine's clock immediately, but follows the step only
+// after Hold, and never if the step is larger than Absurd. For Quiet after a step, the clock is not settled: nothing
+// should be deleted because of its age.
 package clock
 
 import (
@@ -19,13 +19,13 @@ const (
 	// Hold is how long a step must last before the clock follows it.
 	Hold  = 10 * time.Minute
 	Quiet = 10 * time.Minute
-	// Absurd is the size above which a step is never followed.
+	// Absurd is the step size above which the clock never follows.
 	Absurd = 366 * 24 * time.Hour
 	// A difference of at most drift is followed immediately and does not count as a step.
 	drift = time.Second
 	// If the machine was off for longer than this, the clock is not settled at first.
 	longAway = 24 * time.Hour
-	// How often to check for steps, and how often to store the time for the next start.
+	// checkEvery is how often to check for steps, and keepEvery how often to store the time for the next start.
 	checkEvery, keepEvery = time.Second, time.Minute
 )
 
@@ -45,7 +45,7 @@ type Clock struct {
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time of day when the elapsed time was start.
+	// base is the time of day that corresponds to the elapsed time start.
 	base  time.Time
 	start time.Duration
 	// step is the machine's clock minus this clock, or 0. stepped is when it last changed.
@@ -74,7 +74,7 @@ func Open(c Config) (*Clock, error) {
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		// The disk may be full. The next start then has no recent time, which is harmless.
+		// The disk may be full. The next start then has only an older time, which is harmless.
 		c.Logger.Warn("cannot store the time for the next start", "error", err)
 		k.file = nil
 	}

@@ -15,7 +15,7 @@ type last struct {
 	boot    string
 }
 
-// The length is constant, so overwriting the file needs no free disk space.
+// The length is constant, so that overwriting the file needs no free disk space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
 func readLast(path string) (l last, kept bool, err error) {

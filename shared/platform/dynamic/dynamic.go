@@ -14,7 +14,7 @@ func Symbol(handle uintptr, name string) (address uintptr, err error) {
 	return purego.Dlsym(handle, name)
 }
 
-// Bind sets a function variable, given by its pointer, to call the address.
+// Bind makes a function variable, given by its pointer, call the function at the address.
 func Bind(function any, address uintptr) { purego.RegisterFunc(function, address) }
 
 // Callbacks are never freed.

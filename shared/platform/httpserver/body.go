@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// A client that waits for "100 Continue" may start to send even after it got a response.
+// A client that waits for "100 Continue" may start to send the body even after it got a response.
 const continueGrace = time.Second
 
 // unknownGrace limits the grace for a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// The server waits this long for the rest of a request, if it is small, before it responds.
+// If the rest of a request is small, the server waits this long for it before it responds.
 const smallRestTime = 100 * time.Millisecond
 
-// A large body must arrive at this average speed, in bytes per second: 1 Mbit/s. If that takes less
-// than Config.Longest, Config.Longest applies instead.
+// A large body must arrive at this average speed, in bytes per second (1 Mbit/s), but may always take Config.Longest.
 const steadyRate = 128 << 10
 
 // BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request body stopped arriving."
 
 // body is a request body with a minimum speed and a maximum time. The sender starts with some spare time, pace.grace.
-// Waiting for bytes uses it up. Every byte adds the time that it takes at the minimum speed, up to the initial value.
-// So a sender may pause or be slow at times, but a sender that only sends a byte now and then is soon cut off.
+// Waiting for bytes uses it up. Every byte adds the time that it takes at the minimum speed, but never beyond the
+// initial value. So a sender may pause or be slow at times, but a sender that only sends a byte now and then is soon
+// cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -44,7 +44,7 @@ type body struct {
 	read   int64
 	// expecting means that the client is waiting for "100 Continue", which the first read sends.
 	expecting bool
-	// ended means that nothing more can be read, because the body is complete or reading it failed.
+	// ended means that nothing more can be read, because the body is complete or reading failed.
 	ended, complete bool
 }
 
@@ -57,7 +57,7 @@ type pace struct {
 
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
-// length is -1 if unknown.
+// length is the declared length, or -1 if unknown.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
@@ -106,8 +106,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From now on the server watches for the end of the connection. A deadline would end the
-		// request while it is being served.
+		// From now on the server watches for the end of the connection. A deadline would end the request while it is
+		// served.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -14,7 +14,7 @@ import (
 // AcceptedCodings is the value of Accept-Encoding in a 415 response (RFC 9110, section 12.5.3).
 const AcceptedCodings = "gzip"
 
-// DecoderMemory is how much memory the decoder of a body takes, in bytes.
+// DecoderMemory is how much memory a body's decoder uses, in bytes.
 const DecoderMemory = 96 << 10
 
 // ErrCompressedTooLarge is the error of a compressed body that is larger than its limit.
@@ -38,8 +38,8 @@ func Decompress(r *http.Request, most int64, large func() error) (compressed, ok
 // maxMembers limits the parts of a gzip body. A million empty parts would take half a second.
 const maxMembers = 100
 
-// emptyBytes is how many compressed bytes may precede as many decompressed ones. A stream may have any number of
-// blocks without content, which cost time but no memory.
+// A gzip body may be at most about emptyBytes larger than its content. A stream may have any number of empty blocks,
+// which cost time but no memory.
 const emptyBytes = 256 << 10
 
 var errEmpty = errors.New("the gzip body is larger than its content")
@@ -111,10 +111,11 @@ func (b *gzipBody) next() {
 	}
 }
 
-// Only responses between these sizes in bytes are compressed. Larger ones contain images.
+// Only responses between these sizes, in bytes, are compressed. Larger ones contain images.
 const minCompressed, maxCompressed = 1 << 10, 1 << 20
 
-// isCompressible reports whether a response may be compressed: a JSON text or page of known length, but no download.
+// isCompressible reports whether a response may be compressed: it must be JSON or a page, have a known length, and
+// not be a download.
 func isCompressible(header http.Header) bool {
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	size, _ := strconv.Atoi(header.Get("Content-Length"))
@@ -142,7 +143,7 @@ var compressors = func() chan *gzip.Writer {
 	return free
 }()
 
-// Compress returns a gzip member. It waits for a free writer, before all calls of tryCompress.
+// Compress returns a gzip member. Unlike tryCompress, it waits for a free writer.
 func Compress(text []byte) []byte { return compress(<-compressors, text) }
 
 // tryCompress returns nil if no writer is free, because callers must not wait for each other's responses.

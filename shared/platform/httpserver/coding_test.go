@@ -73,7 +73,7 @@ func TestJSONIsCompressedForClientsThatAcceptIt(t *testing.T) {
 			t.Errorf("%v: %v, %d bytes decoded, length %d", c, err, len(got), response.ContentLength)
 		}
 	}
-	// API Gateway would need such a response in base64.
+	// API Gateway would need a compressed response in base64.
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	request.Header.Set("Accept-Encoding", "gzip")

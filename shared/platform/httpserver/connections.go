@@ -40,8 +40,8 @@ type connections struct {
 	logged            time.Time
 }
 
-// ConnectionLimit returns most, or less if needed to leave three quarters of the process's file
-// descriptors for other uses.
+// ConnectionLimit returns most, or a lower limit that leaves three quarters of the process's file descriptors for
+// other uses.
 func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
@@ -105,8 +105,8 @@ func increased(counts map[netip.Prefix]*int, of netip.Prefix) *int {
 	return n
 }
 
-// evict closes a connection that has no known account and for which fits returns true. It reports
-// whether it found such a connection.
+// evict closes a connection that has no known account and for which fits returns true. It returns false if there is
+// none.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {

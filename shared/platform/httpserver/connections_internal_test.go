@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The caller has a /48 IPv6 network and uses one connection per address.
+// The caller has a /48 IPv6 network, and uses a new address for each connection.
 func TestOneSiteCannotTakeAllConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {

@@ -74,7 +74,7 @@ func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	took := alloctest.Of(func() {
 		for range perAddress + 10 {
 			conn := dialFrom(t, "127.0.0.1", address)
-			_, _ = io.WriteString(conn, head) // the server closes the last connections
+			_, _ = io.WriteString(conn, head) // the server closes those above its limit
 		}
 		if !asks(t, dialFrom(t, "127.0.0.2", address)) {
 			t.Error("another address is not served")

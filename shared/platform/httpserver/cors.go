@@ -15,7 +15,7 @@ func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
-// Allow lets the page read any response and the exposed header fields. Keys are never sent in
+// Allow lets pages from these origins read any response and the exposed header fields. Keys are never sent in
 // cookies, so no response needs Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {

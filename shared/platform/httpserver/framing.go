@@ -11,10 +11,11 @@ import (
 // If a read returns this error, net/http responds with 400 and closes the connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// If fields are very short, net/http uses 25 times the header's length in memory.
+// maxFields limits the memory for a header with very short fields, for which net/http uses 25 times its length.
 const maxFields = 500
 
-// maxKeptLine is how much of a line is kept, in bytes. For a start line, only the end matters.
+// maxKeptLine is how many bytes of an incomplete line are kept. If a start line is longer, only its last bytes are
+// kept.
 const maxKeptLine = 1 << 10
 
 type part int
@@ -46,7 +47,7 @@ type framing struct {
 	length                      uint64
 }
 
-// follow returns how many of the next bytes may be forwarded: the bytes before a faulty line.
+// follow returns how many of the next bytes may be forwarded: all of them, or only those before a faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {
@@ -91,7 +92,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	switch f.part {
 	case startLine:
-		// Only the version matters, and whether the line is empty.
+		// Keep only the end of the line: the version, and whether the line is empty.
 		if len(text) < version {
 			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
 		}
@@ -106,7 +107,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take needs a colon; a name this long matches neither field
+		f.line[len(f.line)-1] = ':' // take requires a colon; no relevant field has such a long name
 		return false
 	}
 	name := f.line[:colon]
@@ -207,7 +208,7 @@ func (f *framing) beginChunk(line []byte) {
 	}
 }
 
-// strconv accepts more than digits, such as signs.
+// number accepts only digits, without a sign.
 func number(text string, base uint64) (n uint64, ok bool) {
 	if text == "" || len(text) > 64 {
 		return 0, false

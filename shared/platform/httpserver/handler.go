@@ -33,8 +33,9 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account. The access log then shows the account, the connection is protected, and
-// a slow body gets its full time. It must be called from the goroutine that handles the request.
+// SetAccount records a request's account. From then on, the access log shows the account, new connections do not
+// replace this one, and a slow body gets its full time. It must be called from the goroutine that handles the
+// request.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account

@@ -20,7 +20,7 @@ const (
 	// How long an idle connection stays open for the next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// When handlers are cut off, they may still respond within partingTime, and must return within another cutTime.
+	// Handlers that are cut off may still respond within partingTime, and must return within cutTime after that.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
@@ -43,8 +43,8 @@ type Config struct {
 	// Stall limits how long a peer may take to read the next bytes of a response: 60 s by default.
 	// An entire response has no time limit.
 	Stall time.Duration
-	// Slowest is a body's minimum speed in bytes per second: 10 KiB by default. Grace is how far a
-	// sender may fall behind it: 30 s by default, and never more than Stall.
+	// Slowest is a body's minimum speed in bytes per second: 10 KiB by default. Grace is how far a sender may fall
+	// behind that speed: 30 s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
 	// Longest limits how long a body may take: 1 hour by default. Bodies that need longer at 1 Mbit/s get more time.
@@ -53,7 +53,8 @@ type Config struct {
 	// how long. The defaults are 1 GiB and 30 s.
 	DrainBytes int64
 	DrainTime  time.Duration
-	// compresses is set for servers. Functions would have to encode compressed responses again.
+	// compresses enables gzip. It is set only for servers, because functions would have to encode compressed
+	// responses again.
 	compresses bool
 }
 

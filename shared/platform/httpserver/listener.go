@@ -75,7 +75,7 @@ type watchedConn struct {
 	fault             error
 	// refused is set once net/http has responded without a handler.
 	refused atomic.Bool
-	// answering is set while a handler responds, when writes are not net/http's own.
+	// answering is set while a handler responds. At other times, writes are net/http's own responses.
 	answering atomic.Bool
 	upgraded  atomic.Bool
 }
@@ -155,7 +155,7 @@ func beginAnswer(r *http.Request) {
 	}
 }
 
-// After a response, the connection waits for the next request. A hijacked connection no longer uses HTTP.
+// followState notes when a connection starts to wait for the next request, and when it no longer uses HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

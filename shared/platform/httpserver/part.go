@@ -21,5 +21,5 @@ func PartName(part *multipart.Part) string {
 // unescapes decodes browsers' escapes in file names (HTML, multipart/form-data).
 var unescapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
 
-// PartFile requires that PartName has been called.
+// PartFile returns a part's file name. PartName must be called first.
 func PartFile(part *multipart.Part) string { return unescapes.Replace(part.FileName()) }

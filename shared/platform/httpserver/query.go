@@ -23,8 +23,8 @@ func Parameter(r *http.Request, name string) string {
 	return ""
 }
 
-// TrimUpgrade removes header fields that no client needs or that are too long, because a WebSocket
-// library would split them.
+// TrimUpgrade removes header fields that no client needs and fields that are too long, because a WebSocket library
+// would split them into many strings.
 func TrimUpgrade(header http.Header) {
 	header.Del("Sec-WebSocket-Extensions")
 	header.Del("Sec-WebSocket-Protocol")

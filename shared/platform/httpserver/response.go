@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// smallRest limits the unread rest of a request that is read to keep the connection open, in bytes.
+// If at most smallRest bytes of a request are unread, they are read, so that the connection can stay open.
 const smallRest = 64 << 10
 
 // response limits the time of every write.
@@ -42,7 +42,7 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// The handler takes over unread bytes. Otherwise net/http would wait for them.
+			// Without full duplex, net/http would wait for the unread bytes, which the handler takes over.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()

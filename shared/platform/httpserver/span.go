@@ -28,7 +28,7 @@ type Answer struct {
 	Received, Sent int64
 }
 
-// Monitoring requests these paths every few seconds, so their spans would flood the traces.
+// Monitoring systems request these paths every few seconds, so their spans would flood the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
 // begin starts a request's span. Its parent is the context's span, or else the client's span from the header (W3C

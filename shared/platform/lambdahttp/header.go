@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sentHeader omits trailers, and connection fields, which API Gateway handles.
+// sentHeader returns the header without trailers, and without connection fields, which API Gateway handles.
 func sentHeader(header http.Header) http.Header {
 	sent := header.Clone()
 	for _, declared := range header["Trailer"] {

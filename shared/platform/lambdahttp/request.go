@@ -22,8 +22,8 @@ const requestIDHeader = "X-Request-Id"
 // See httpserver.
 const prefixHeader = "X-Forwarded-Prefix"
 
-// newRequest converts an event. The path is relative to the stage, or to a custom domain's base
-// path. The body is decoded while it is read, so that memory does not hold the bytes twice.
+// newRequest converts an event. The path is relative to the stage, or to a custom domain's base path. The body is
+// decoded while it is read, so that it is not in memory twice.
 func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Request, error) {
 	body, length := bodyOf(event)
 	event.Body, event.IsBase64Encoded = "", false

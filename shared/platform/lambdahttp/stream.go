@@ -38,7 +38,7 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// The invocation fails without a status, and API Gateway responds.
+			// Without a status to send, the invocation fails, and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure

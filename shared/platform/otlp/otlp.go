@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// queueSize limits the number of waiting spans, about 4 MB. Further spans are dropped.
+	// queueSize limits the number of waiting spans, which take about 4 MB. Further spans are dropped.
 	queueSize = 2048
 	// batchSize is the number of spans sent together. batchEvery is how long a span waits for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime limits a batch including all attempts. stopTime limits sending the remaining spans at the end.
+	// sendTime limits the time to send a batch, including retries. stopTime limits sending the remaining spans at the
+	// end.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer limits the size of a collector's response, because the text of an error is logged.
+	// maxAnswer limits how many bytes of a collector's response are read, because an error response is logged.
 	maxAnswer = 8 << 10
 	// Limits on the attributes per span and on the length of each string.
 	maxAttributes, maxText = 32, 256
@@ -77,7 +78,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(exporter, service, logger), nil
 }
 
-// NewExporter applies this package's limits. Without options, the environment configures it.
+// NewExporter creates an exporter with this package's limits. Without options, the environment configures it.
 func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
 	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
 		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),

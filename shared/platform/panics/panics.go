@@ -20,7 +20,7 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// If a [Group] raises a panic again, the panic keeps its original stack.
+// newPanic wraps a recovered value with the stack. If a [Group] raised a panic again, it keeps the original stack.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p

@@ -157,8 +157,8 @@ func number(process string) int {
 	return pid
 }
 
-// unsupported reports whether a system call is denied. If the kernel complains about invalid
-// arguments, the call was allowed.
+// unsupported returns an error if a system call is denied. If the kernel complains about invalid arguments, the call
+// was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {

@@ -119,7 +119,7 @@ func Self(ctx context.Context) (Program, error) {
 		return Program{}, fmt.Errorf("sandbox: %w", err)
 	}
 	program, err := NewProgram(ctx, path)
-	// The launcher is this program, and opens itself by this name.
+	// The launcher is this program, and it opens its own file by this name.
 	program.executes = append(program.executes, path)
 	return program, err
 }

@@ -64,7 +64,7 @@ type Plan struct {
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory limits the address space, and MaxFile the size of each written file, in bytes.
+	// Memory limits the address space, and MaxFile the size of each written file, both in bytes.
 	Memory, MaxFile int64
 	// ProcessorTime limits the total CPU time of all threads, in whole seconds.
 	ProcessorTime time.Duration
@@ -111,7 +111,7 @@ func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability
 	return able, ctx.Err()
 }
 
-// Lacks returns a line for each missing layer that explains the consequence.
+// Lacks explains the consequence of each missing layer, in one line per layer.
 func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system supports only resource limits: a compromised decoder can do everything that the server's user can"}

@@ -51,7 +51,7 @@ func Parent(ctx context.Context) string {
 	return carrier[parentField]
 }
 
-// ID returns the hex id of the context's trace, for the log, or "".
+// ID returns the context's trace id in hex, for the log, or "".
 func ID(ctx context.Context) string {
 	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()

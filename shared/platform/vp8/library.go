@@ -61,7 +61,8 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// Helpers use a single processor. With more arenas, their threads would fill the address space.
+// environment limits helpers to one processor and two memory arenas. With more arenas, their threads would fill the
+// address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }

@@ -147,7 +147,7 @@ func (h *process) kill() {
 	_ = h.cmd.Process.Kill() // fails if the helper has exited
 }
 
-// end ends the process and frees its resources. Afterwards, only why may be called.
+// end ends the process and frees its resources. After that, only the method why may be called.
 func (h *process) end() {
 	h.in.Close()
 	h.kill()

@@ -35,13 +35,13 @@ type Config struct {
 	Authenticator *credential.Authenticator
 	// Limiter enforces tiers' request rates and session quotas. nil means no limits.
 	Limiter Limiter
-	// Idempotency runs each Idempotency-Key only once. nil ignores the header.
+	// Idempotency runs requests with the same Idempotency-Key only once. nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
 	// Stopping ends calls that are waiting for a job, because no worker will run it. nil means never.
 	Stopping context.Context
-	// Draining ends event streams, before Stopping ends other calls. Clients then reconnect,
-	// possibly to another server. nil means the same as Stopping.
+	// Draining ends event streams, before Stopping ends other calls. Clients then reconnect, possibly to another
+	// server. nil means that Stopping also ends event streams.
 	Draining context.Context
 	Blobs    blob.Store
 	// Scratch is the folder for the temporary files of FileRoutes and C2PARoutes.
@@ -66,7 +66,7 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait is how long a caller waits for an image. Then its job is cancelled. 0 means DefaultImageWait.
+	// ImageWait is how long a caller waits for an image. After that, the job is cancelled. 0 means DefaultImageWait.
 	ImageWait time.Duration
 	// VideoWait is how long the deprecated routes wait for a video. The job then continues.
 	VideoWait time.Duration

@@ -80,7 +80,7 @@ func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// The days are in UTC, and the range includes both.
+// The range's first and last days are in UTC, and both are included.
 func auditQuery(raw string) (query audit.Query, found problems) {
 	values := readQuery(raw)
 	for _, bound := range []struct {

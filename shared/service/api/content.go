@@ -36,7 +36,7 @@ func Content(s *service) []route {
 	})
 }
 
-// Shares is the part of Content that serves links to results, which callers of OpenAI's routes get.
+// Shares is the part of Content that serves links to results. Callers of OpenAI's routes get such links.
 func Shares(s *service) []route {
 	return []route{{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared}}
 }

@@ -43,7 +43,8 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// Estimates use the input's length, the final cost uses the result's. Failed jobs and unchanged results are free.
+// Estimates use the input's length. The final cost uses the result's length. Failed jobs and unchanged results are
+// free.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))

@@ -588,7 +588,7 @@ func (w *diskWorld) holds(when string) {
 	}
 	wrong, again := "", time.Now().Add(200*time.Millisecond)
 	for end := time.Now().Add(maxCleanup); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		// A worker may be about to delete a blob, or may have stored one after the sweep.
+		// Check again: a worker may be about to delete a blob, or may have stored one after the sweep.
 		if wrong = w.uncounted(); wrong == "" || w.process.dead.Load() {
 			return
 		}

@@ -107,7 +107,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// base returns the service's URL as the client sees it, as far as the request shows it.
+// base returns the service's URL as the client sees it, judging by the request.
 func base(r *http.Request) string {
 	scheme := "http://"
 	// Proxies set these fields. Forging them is useless, because only the caller sees the URL.

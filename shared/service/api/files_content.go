@@ -31,7 +31,8 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Other types could run scripts in this origin, even XML (WHATWG, "MIME Sniffing").
+	// Show only images and videos inline. Other types, even XML, could run scripts in this origin (WHATWG, "MIME
+	// Sniffing").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

@@ -224,7 +224,7 @@ const (
 	maxLifetime = int64(file.MaxLifetime / time.Second)
 )
 
-// 0 means that the file is kept until it is deleted.
+// parseLifetime returns 0 for a file that is kept until it is deleted.
 func parseLifetime(text string) (time.Duration, *problem) {
 	if text == persistent {
 		return 0, nil

@@ -110,10 +110,10 @@ func thumbnailLater(cause error, message string) error {
 	return later
 }
 
-// renderThumbnail returns nothing unless the file is an image or video of an accepted size. Errors:
-// fault.NotFound; as for Posters.
+// renderThumbnail returns nil unless the file is an image or video of an accepted size. Errors: fault.NotFound; as
+// for Posters.
 func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []byte, err error) {
-	// The recorded type may be just the client's declaration.
+	// Do not rely on the recorded type, which may be just the client's declaration.
 	kind, ok, err := s.kindOf(ctx, f)
 	if err != nil || !ok {
 		return nil, err

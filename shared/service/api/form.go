@@ -36,8 +36,8 @@ type sent struct {
 // submission maps each field's primary name to its content.
 type submission map[string]*sent
 
-// begin adds an entry for a field that was sent. If the field was already sent, begin returns nil.
-// However often a field is repeated, it gets one problem.
+// begin adds an entry for a field that was sent. It returns nil if the field was sent before, so that a repeated
+// field causes only one problem.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -76,7 +76,7 @@ type order struct {
 	webhook string
 }
 
-// asked identifies the form's content, however it was spelled and encoded.
+// asked returns a value that identifies the form's content, regardless of its spelling and encoding.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
@@ -182,7 +182,7 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// If the number is out of range, ParseInt returns the nearest int64, which fails the same check.
+		// If the number is out of range, ParseInt returns the nearest int64, which exceeds the field's limits too.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

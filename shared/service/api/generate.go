@@ -61,7 +61,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if j.Status == job.Failed {
 		return failureOf(j)
 	}
-	// The job may be from an earlier request and may have ended long ago.
+	// The result of an earlier request's job may have expired.
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The client gets fewer bytes than Content-Length promised.
+		// The client notices the failure, because it gets fewer bytes than Content-Length promised.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

@@ -115,8 +115,8 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	return nil, err
 }
 
-// onceSecret is like once, for a response with a secret, which create returns. A retry gets the
-// same secret. The stored response can be read only with the request's API key.
+// onceSecret is like once, but create returns a response that contains a secret. A retry gets the same secret. The
+// stored response can be read only with the request's API key.
 func (s *service) onceSecret(
 	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
 ) (answer []byte, err error) {
@@ -148,7 +148,7 @@ func (s *service) onceSecret(
 // their claims. This keeps a token from using up or reading a server's Idempotency-Key.
 func keyOf(c call, key string) string {
 	if c.copy > 0 {
-		key += "\n" + strconv.Itoa(c.copy) // no header has a line break
+		key += "\n" + strconv.Itoa(c.copy) // header values contain no line breaks
 	}
 	if c.who.Token != nil {
 		return "token/" + key

@@ -251,7 +251,7 @@ func TestNewKeyAtTheLimitIsRejectedEarly(t *testing.T) {
 	}
 }
 
-// The crash comes just before or just after the request creates its job.
+// The server crashes just before or just after the request creates its job.
 func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	for _, c := range []struct {
 		says string

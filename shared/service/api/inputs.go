@@ -180,7 +180,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check checks the metadata against the limits. value is the input that a problem reports.
+// check checks the metadata against the limits. value is the input to report in a problem.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

@@ -72,7 +72,7 @@ func (in *inputs) takeURL(ctx context.Context, p filePart, take takeFile) (*job.
 	return take(p)
 }
 
-// fetchedReader reports that a file did not arrive completely as a problem with the named field.
+// fetchedReader turns an incomplete download into a problem with the named field.
 type fetchedReader struct {
 	io.Reader
 	name string

@@ -78,7 +78,7 @@ func TestInputsByURL(t *testing.T) {
 			t.Errorf("%.60s: %d %s", url, a.status, a.body)
 		}
 	}
-	// A file's content is not a URL.
+	// A file is not treated as a URL, even if it contains one.
 	if a := w.post("gen-2.5", studio, upload("data", files.URL+"/a.mp4"), text("prompt", "x")); a.status != 422 {
 		t.Errorf("a file with a URL: %d %s", a.status, a.body)
 	}
@@ -89,7 +89,7 @@ func TestInputsByURL(t *testing.T) {
 		}
 	}
 	before = len(w.files())
-	// If the caller leaves, the transfer ends.
+	// If the caller disconnects, the transfer is aborted.
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
 		<-stalled

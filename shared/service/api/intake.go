@@ -54,8 +54,8 @@ type storedBlobs struct {
 	// upload counts the stored bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is the error unless the request is a retry. Either unlessRepeated ignored a capacity
-	// error, so the blob was read but not stored, or a referenced file is gone.
+	// full is the error to return unless the request is a retry. It is set if unlessRepeated ignored a capacity
+	// error, so the blob was read but not stored, or if a referenced file is gone.
 	full  error
 	names []string
 	// kept means that a record may refer to the blobs.

@@ -59,7 +59,7 @@ func TestJobShowsInputNames(t *testing.T) {
 	}
 }
 
-// Lists shorten long texts. A job's own record contains them in full.
+// Lists shorten long texts, but a job's own record does not.
 func TestListShortensTexts(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := strings.Repeat("é", 4000)

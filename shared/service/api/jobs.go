@@ -89,7 +89,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 	if err != nil {
 		return nil, err
 	}
-	// Input files belong to the job and do not count towards the account's storage.
+	// Always release the reservation: input files belong to the job and do not count toward the account's storage.
 	defer s.endUpload(r, upload)
 	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, *c, full) }
 	in.earlier = func() string { return s.earlier(r, *c) }
@@ -120,7 +120,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 			s.cancelAll(ctx, accepted)
 		}
 	}()
-	// The first job is submitted last, because its inputs are deleted when it ends.
+	// Submit the copies before the first job, whose inputs are deleted when it ends.
 	for n := range in.copies {
 		j, err := s.submitCopy(w, r, *c, n+1, asked, first, in)
 		if err != nil {
@@ -167,8 +167,8 @@ func (s *service) cancelAll(ctx context.Context, accepted []job.Job) {
 	}
 }
 
-// plan adds the price, and the size and the length that the prompt gives the result. It is called
-// only for new jobs, because reading a prompt takes milliseconds.
+// plan adds the price, and the size and length of the result according to the prompt. It is called only for new jobs,
+// because reading a prompt takes milliseconds.
 func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
 	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {

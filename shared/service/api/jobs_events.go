@@ -19,7 +19,7 @@ import (
 const (
 	// eventsReconnect is how long clients wait before they reconnect, in milliseconds.
 	eventsReconnect = 2000
-	// eventsKeepAlive is shorter than common proxies' idle timeouts.
+	// eventsKeepAlive is the interval between keep-alives. It is shorter than common proxies' idle timeouts.
 	eventsKeepAlive = 15 * time.Second
 	// maxEventStreams limits the open streams in one process, across all accounts.
 	maxEventStreams  = 4096
@@ -109,7 +109,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 				send = func() { stream.job(j) }
 			}
 		}
-		// If the key has been revoked, the client gets an error when it reconnects.
+		// If the key has been revoked, end the stream. The client gets an error when it reconnects.
 		err := s.Authenticator.Recheck(ctx, c.who)
 		if err == nil {
 			send()

@@ -158,7 +158,7 @@ func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// One job is cancelled, the other passes its deadline.
+// One job is cancelled, and the other passes its deadline.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)
@@ -258,7 +258,7 @@ func TestEventsAcceptTokenInQuery(t *testing.T) {
 	}
 }
 
-// Accounts and keys have limits on open streams. Closing a stream allows another one.
+// Open streams are limited per account and per key. Closing one allows another.
 func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -18,7 +18,7 @@ const (
 	answerTime = 4 * time.Second
 )
 
-// waitQuery returns the wait in a query, or 0. Errors: problems.
+// waitQuery returns the value of the query's wait parameter, or 0. Errors: problems.
 func waitQuery(raw string) (time.Duration, error) {
 	text := readQuery(raw)["wait"]
 	if text == "" {
@@ -32,7 +32,7 @@ func waitQuery(raw string) (time.Duration, error) {
 	return time.Duration(value.(int64)) * time.Second, nil
 }
 
-// preferredWait returns the wait in seconds of a Prefer header (RFC 7240), or 0.
+// preferredWait returns the wait in a Prefer header (RFC 7240) in seconds, or 0.
 func preferredWait(header http.Header) int64 {
 	for preference := range strings.SplitSeq(header.Get("Prefer"), ",") {
 		name, value, _ := strings.Cut(preference, "=")
@@ -44,8 +44,8 @@ func preferredWait(header http.Header) int64 {
 	return 0
 }
 
-// awaitJob waits until the job ends, the time is over, the caller disconnects or the service stops. It returns the job
-// as last read, even with an error. A wait counts as an event stream.
+// awaitJob waits until the job ends, the time has passed, the caller disconnects or the service stops. It returns the
+// job as last read, even with an error. A wait counts as an event stream.
 func (s *service) awaitJob(r *http.Request, c call, j job.Job, wait time.Duration) (job.Job, error) {
 	if j.Status.Terminal() || wait == 0 || r.Method == http.MethodHead {
 		return j, nil

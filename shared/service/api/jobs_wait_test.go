@@ -21,14 +21,14 @@ func TestCallersWaitForTheEndOfAJob(t *testing.T) {
 		return body.Status
 	}
 	id, other := w.submit(studio), w.submit(studio)
-	for range keyStreams - 1 { // a single wait is left
+	for range keyStreams - 1 { // one more wait is allowed
 		w.follow(other, studio)
 	}
 	start := time.Now()
 	if got := status(w.get("/v1/jobs/"+id+"?wait=1", studio)); got != "pending" || time.Since(start) < time.Second {
 		t.Errorf("%s after %v", got, time.Since(start))
 	}
-	// A caller who disconnects frees the wait.
+	// A wait ends when its caller disconnects.
 	ctx, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer leave()
 	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/jobs/"+id+"?wait=60", nil)

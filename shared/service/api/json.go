@@ -28,7 +28,7 @@ type jsonObject map[string]json.RawMessage
 // null. Errors: problems for any other body; fault.TooLarge; fault.UnsupportedCoding.
 func readJSON(r *http.Request) (jsonObject, error) { return readLongJSON(r, maxJSON, "") }
 
-// readLongJSON adds advice to the error of a body that is longer than most bytes.
+// readLongJSON is like readJSON, but accepts up to most bytes. The error for a longer body includes the advice.
 func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.%s", most, advice)
 	if r.ContentLength > most {
@@ -124,7 +124,7 @@ func (o jsonObject) boolean(name string) (is bool, found problems) {
 	return is, nil
 }
 
-// number returns a number from 0 to most, or 0 if the member is absent.
+// number returns a number between 0 and most, or 0 if the member is absent.
 func (o jsonObject) number(name string, most int64) (float64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -185,8 +185,7 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to infinity with the right sign. Clients could not parse it, so
-		// show the original text.
+		// The number overflowed to infinity, which JSON cannot represent, so show the original text.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

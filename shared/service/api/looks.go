@@ -229,5 +229,5 @@ const (
 	maxSide    = 65535
 )
 
-// maxUnderstood is shorter than the longest prompt, because anyone may call.
+// maxUnderstood limits a prompt's length in characters. It is below the limit for jobs, because anyone may call.
 const maxUnderstood = 1000

@@ -52,7 +52,7 @@ func (p *filePart) isEmpty() (bool, error) {
 // takeFile stores a file part. If the client is at fault, it returns a problem.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// findField returns the field of a part by its name, once for each part.
+// findField returns the field for a part's name. It is called once per part.
 type findField func(name string) (field *catalog.Field, known bool)
 
 // readMultipart reads a form as it arrives. It passes files to take, and keeps only the first maxValue bytes of other
@@ -87,7 +87,7 @@ func readMultipart(b *body, boundary string, find findField, take takeFile) (sub
 			return nil, err
 		}
 	}
-	// The form has ended, but the body may continue.
+	// Read the rest of the body, which may continue after the form.
 	_, err := io.Copy(io.Discard, b)
 	return sub, err
 }

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// editImages serves the edits, and the generations of models that need no image. It waits for the images.
+// editImages serves edits, and generations if the model needs no image. It waits for the images.
 func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) error {
 	c.wait = s.ImageWait
 	ctx, account := r.Context(), c.who.Account()
@@ -55,13 +55,13 @@ func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) err
 	return s.sendImages(w, r, accepted, o.imageFormat)
 }
 
-// imageFormat is how a response contains images: as links, as JPEGs of a quality in percent, or else as PNGs.
+// imageFormat says how a response contains images: as links, as JPEGs (with a quality in percent), or else as PNGs.
 type imageFormat struct {
 	urls, jpeg bool
 	quality    int
 }
 
-// maxJPEG limits the sizes of a model whose images are converted in memory, in pixels.
+// maxJPEG is the maximum size, in pixels, of the images of a model that offers JPEGs, which are converted in memory.
 const maxJPEG = 16 << 20
 
 // imageBody is OpenAI's image object without b64_json.

@@ -30,12 +30,12 @@ import (
 )
 
 const (
-	// maxOpenAIJSON limits a JSON body, which is held in memory, in bytes.
+	// maxOpenAIJSON limits JSON bodies, in bytes, because they are held in memory.
 	maxOpenAIJSON = 8 << 20
 	jsonWait      = 5 * time.Second // how long a large JSON body waits for its turn
 	// maxImages limits OpenAI's parameter n.
 	maxImages = 4
-	// maxAskedSide limits the sides that a client asks for, in pixels.
+	// maxAskedSide limits the width and the height that a client requests, in pixels.
 	maxAskedSide = 16384
 )
 
@@ -52,9 +52,9 @@ type openAIRequest struct {
 	route   catalog.Route
 
 	sent submission
-	// targets maps the keys of files in sent to fields of the model's form.
+	// targets maps each file's key in sent to a field of the model's form.
 	targets map[string]string
-	// counts counts the files by parameter.
+	// counts is the number of files per parameter.
 	counts map[string]int
 	imageFormat
 }
@@ -81,7 +81,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
 	base, isFile := fileParameter(name)
 	if !isFile {
-		return &catalog.Field{Name: name, Type: catalog.Text}, !strings.HasSuffix(name, "[]") // lists have no effect
+		return &catalog.Field{Name: name, Type: catalog.Text}, !strings.HasSuffix(name, "[]") // ignore lists
 	}
 	key := base
 	if n := o.counts[base]; n > 0 {
@@ -379,8 +379,8 @@ func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub su
 
 var sizeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,4})x([1-9][0-9]{0,4})$`) })
 
-// setSize chooses the resolution whose area is nearest to the size, and the orientation. A field of the form that
-// the request sets itself stays.
+// setSize chooses the resolution whose area is nearest to the size, and the orientation. It does not override fields
+// that the request sets.
 func (o *openAIRequest) setSize(m *catalog.Model, form *catalog.Form, sub submission) error {
 	s := o.sent[sizeField]
 	if s == nil || s.text == "auto" {

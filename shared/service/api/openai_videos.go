@@ -144,7 +144,7 @@ func (s *service) deleteVideo(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// Stores list all jobs, newest first. A list of videos reads at most this many pages of them.
+// Stores list all jobs, newest first. A list of videos reads at most videoPages pages of videoPage jobs.
 const videoPage, videoPages = 200, 20
 
 type videoPageBody struct {
@@ -180,7 +180,8 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// videosOf returns at most limit videos that come after an id, which may be empty. more means that others follow.
+// videosOf returns at most limit videos after the one with the id after, or from the start if after is empty. more
+// means that others follow.
 func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
 	ctx, account, cursor := r.Context(), c.who.Account(), ""
 	if after != "" && !oldestFirst {

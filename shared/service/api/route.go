@@ -74,9 +74,9 @@ type call struct {
 	who credential.Principal
 	// model is nil if the path does not name a model.
 	model *catalog.Model
-	// copy is not 0 for another job of the same call, which has its own idempotency record.
+	// copy numbers the jobs of a call, starting from 0. Each has its own idempotency record.
 	copy int
-	// wait is how long the call waits until the job fails. 0 means that the job continues after the wait.
+	// wait is how long the call waits before it cancels the job. 0 means that the job continues after the wait.
 	wait time.Duration
 }
 
@@ -161,7 +161,7 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves a single path. If the path names a model, only routes for models apply.
+// dispatch serves a single path pattern. If the path names a model, only the routes for models apply.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

@@ -55,7 +55,8 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// The account's storage is full, or the pending file has expired or been deleted in the meantime.
+			// Delete the bytes: the account's storage is full, or the pending file has expired or been deleted in the
+			// meantime.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {

@@ -79,7 +79,7 @@ func (w *world) isUnknown(key string, r reference) {
 
 // The file exists once all its bytes have arrived (docs/contract/media.md#large-uploads).
 func TestSignedURLUploadsFile(t *testing.T) {
-	w := newWorld(t, setup{maxUpload: 1000}) // the limit does not apply here
+	w := newWorld(t, setup{maxUpload: 1000}) // maxUpload does not apply here
 	video := clip(t)
 	before := time.Now().UTC()
 	signed := w.announceBytes(studio, video)

@@ -20,7 +20,7 @@ func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	}
 	sub := submission{}
 	for pair := range strings.SplitSeq(string(text), "&") {
-		// url.ParseQuery would reject a semicolon in a value.
+		// Do not use url.ParseQuery, which would reject a semicolon in a value.
 		name, value, _ := strings.Cut(pair, "=")
 		name, wrongName := url.QueryUnescape(name)
 		value, wrongValue := url.QueryUnescape(value)

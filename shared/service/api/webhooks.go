@@ -34,7 +34,7 @@ func jobForm(m *catalog.Model) *catalog.Form {
 	return &form
 }
 
-// The form's own checks cover the URL's length and encoding.
+// checkWebhook leaves the URL's length and encoding to the form's own checks.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Blobs may change while a backup runs.
+// Blobs is a blob store. It may change while a backup runs.
 type Blobs interface {
 	Lister
 	Opener
@@ -81,12 +81,12 @@ type saving struct {
 
 // Save makes a backup. It replaces the store's previous backup, which stays complete until then.
 //
-// It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the
-// records, except for blobs that were both added and deleted during the backup: their records then act as
-// expired, or a batch's result is lost. A server sets aside blobs that have no record.
+// It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the records,
+// except for blobs that were both added and deleted during the backup: their records then behave like expired ones,
+// or a batch's result is lost. A server sets aside blobs that have no record.
 //
-// Save fails if the store contains other data, or if another backup was made in the meantime. After
-// an error, the previous backup still exists.
+// Save fails if the store contains other data, or if another backup was made in the meantime. After an error, the
+// previous backup still exists.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
 	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}

@@ -23,10 +23,10 @@ const (
 	// watchEvery is how often a batch in progress is checked. Every keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long running calls may take after the batch ends, by default. shortGrace applies
-	// if other accounts are waiting for turns.
+	// By default, running calls may continue for grace after the batch ends, or for shortGrace if other accounts are
+	// waiting for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// maxFailures is how often a call is attempted if it fails at the model server.
+	// maxFailures limits the attempts at a call that fails at the model server.
 	maxFailures = 3
 	fullPause   = 5 * time.Second
 )
@@ -48,8 +48,8 @@ type answering struct {
 	underWay chan struct{}
 }
 
-// answer makes a batch's remaining calls until staying ends. It hands over once all calls have been
-// rejected for PauseAfter.
+// answer makes a batch's remaining calls until the context staying ends. Once all calls have been rejected for
+// PauseAfter, it calls handOver.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -104,9 +104,9 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until taking ends, and waits until their results are stored.
+// makeCalls makes the calls until the context taking ends, and waits until their results are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// Even at shutdown, cancel calls with a cause, because calls that will not be retried are billed.
+	// Even at shutdown, cancel calls with a cause, which determines whether they are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
@@ -163,7 +163,8 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop is causeOfCut for a shutdown. It reads the batch again, because it may have just been cancelled.
+// causeAtStop is like causeOfCut, but for a shutdown. It reads the batch again, because it may have just been
+// cancelled.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxAttempts limits how often in a row the process may crash while it works on a batch. After
-	// that, the batch fails, so that it cannot keep the server from starting.
+	// maxAttempts limits how many times in a row the process may crash while it works on a batch. After that, the
+	// batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
 	// After suspectAfter crashes, a batch runs apart from other suspects for suspectFor, so that it
 	// does not make them crash too.
@@ -19,7 +19,7 @@ const (
 	recordTime   = 10 * time.Second
 )
 
-// attemptsAt returns how often the process crashed while it worked on the batch in its current state.
+// attemptsAt returns how many times the process crashed while it worked on the batch in its current state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {

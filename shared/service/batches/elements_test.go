@@ -33,7 +33,7 @@ func TestLinesUseLittleMemory(t *testing.T) {
 			})
 		})
 	}
-	// The lines are short and many, because the ids of all calls are kept in memory.
+	// Use many short lines, because the ids of all calls are kept in memory.
 	c := &checker{endpoint: "/v1/chat/completions", model: "small", seen: map[[16]byte]struct{}{}}
 	lines := strings.Split(alloctest.Numbered(most, "", `{"custom_id":"%x"}`+"\n", ""), "\n")
 	alloctest.Check(t, most, func() {

@@ -38,7 +38,7 @@ type place struct {
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the position of the line found last. short holds its bytes if it is short.
+	// at is the position of the line found last. short holds the line's bytes if the line is short.
 	at    place
 	short []byte
 }

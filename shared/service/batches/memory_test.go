@@ -60,7 +60,7 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 	}
 	take(t.Context(), "e", 20)
 	m.release("a", 4*unit)
-	wants("a") // a has waited since before e
+	wants("a") // a has waited longer than e
 	m.release("b", 3*unit)
 	m.release("d", 1*unit)
 	wants()

@@ -64,8 +64,8 @@ type Intervals struct {
 	Keep time.Duration
 	// Watch is how often a batch in progress is checked. Every fifth check also checks its key.
 	Watch time.Duration
-	// Grace is how long running calls may continue after no new calls are made. If the batch has
-	// ended, it is at most a minute.
+	// Grace is how long running calls may continue once no new calls are made. If the batch has ended, it is at most
+	// a minute.
 	Grace time.Duration
 	// PauseAfter is how long all calls may be rejected before work on the batch pauses. 0 means no limit.
 	PauseAfter time.Duration
@@ -96,7 +96,7 @@ type Gateway interface {
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
-	// validations are the turns for checking inputs. The largest input takes a second.
+	// validations makes accounts take turns when their inputs are checked, because the largest input takes a second.
 	validations       *ratelimit.Turns
 	calling, checking *memory
 	wake              chan struct{}
@@ -204,7 +204,7 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until the batch ends. Once staying has ended, only running calls continue.
+// work works on a batch until the batch ends. Once the context staying has ended, only running calls continue.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -213,7 +213,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 		}
 	}()
 	for staying.Err() == nil {
-		// The batch may have been cancelled, or the clock may have changed.
+		// Read the batch again: it may have been cancelled, or the clock may have changed.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
 		if err == nil {
 			if b = current; b.Status.Ended() {
@@ -268,7 +268,7 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change stores a changed batch. from is its current status.
+// change stores a changed batch. from is the status before the change.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err

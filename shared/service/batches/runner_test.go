@@ -141,7 +141,7 @@ func TestBatchSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// Calls that fail with internal errors are made up to three times. Permanent rejections are not retried.
+// Calls that fail with internal errors are tried up to three times. Permanent rejections are not retried.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -438,7 +438,7 @@ func (in *largeInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// The race detector makes the test many times slower, so it makes only a tenth of the calls.
+// With the race detector, the test is many times slower, so it makes only a tenth of the calls.
 func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
 	if racetest.Enabled {
@@ -597,7 +597,7 @@ func TestLongLinesUseLimitedMemory(t *testing.T) {
 			return current.Status == batch.Completed
 		})
 	}
-	// The test copies each line too, and some copies may not have been freed yet.
+	// The test also copies each line, and some copies might not have been freed yet.
 	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*length<<16 {
 		t.Errorf("the lines used %d bytes", taken)
 	} else {

@@ -27,7 +27,7 @@ var (
 
 const quota = 40_000
 
-// counted finds the number of bytes that count toward an account's storage, by binary search.
+// counted finds by binary search how many bytes count toward an account's storage.
 func (w *world) counted(account string) int64 {
 	w.Helper()
 	const far = int64(1) << 40

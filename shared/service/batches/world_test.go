@@ -135,7 +135,7 @@ func (w *world) run() (stop func()) {
 	return stop
 }
 
-// holder returns the holder of a key unless the key is revoked.
+// holder looks up who holds a key. It fails if the key is revoked.
 type holder struct{ *world }
 
 func (h holder) Holder(_ context.Context, account, keyID string) (credential.Principal, error) {

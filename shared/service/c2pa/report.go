@@ -37,7 +37,7 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	return parseReport(text)
 }
 
-// The library's report on a file with 100 ingredients has about 20,000 values.
+// maxValues limits the values in the library's report. A file with 100 ingredients has about 20,000.
 const maxValues = 200_000
 
 type libraryReport struct {

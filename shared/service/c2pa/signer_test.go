@@ -78,7 +78,7 @@ func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	return path, summary
 }
 
-// inspect reads a file like the command-line tool.
+// inspect reads a file as the command-line tool does.
 func (s signing) inspect(path string, trusting bool) (origin.Report, error) {
 	s.Helper()
 	file, err := os.Open(path)
@@ -236,7 +236,7 @@ func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	s.sign(spec, "image/png")
 }
 
-// This input keeps the library busy for too long, but must not delay other results.
+// This input keeps the library busy for too long. Other results must not be delayed.
 func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	text, err := identity()

@@ -172,8 +172,8 @@ func TestPolicyAllowsNamedOrigins(t *testing.T) {
 	}
 }
 
-// A module that is found only by parsing another module arrives a round trip later. Modules for
-// pages that are opened later are not preloaded.
+// A module that is found only by parsing another module would arrive a round trip later, so modules are preloaded.
+// Those for pages that are opened later are not.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)
 	static := regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([\w-]+\.js)";`)

@@ -244,7 +244,7 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
-// isCompression ignores other values, because some servers send a character set.
+// isCompression returns false for unknown values, because some servers send a character set.
 func isCompression(encoding string) bool {
 	switch strings.ToLower(encoding) {
 	case "br", "gzip", "x-gzip", "deflate", "zstd", "compress":

@@ -25,8 +25,8 @@ const (
 )
 
 // bodyMemory is a memory budget for request bodies and large responses. An account may use at most half of it. A
-// quarter is reserved for accounts that use at most 1/32. Batch calls together may use a quarter, which counts toward
-// no account. They never wait for memory, and are aborted if a live call needs their memory.
+// quarter is reserved for accounts that use at most 1/32. All batch calls together may use a quarter, which does not
+// count toward any account. They never wait for memory, and are aborted if a live call needs their memory.
 type bodyMemory struct {
 	total, perAccount, forBatches int64
 	wait                          time.Duration

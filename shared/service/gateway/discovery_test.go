@@ -128,7 +128,7 @@ func TestStreamsSurviveNameChanges(t *testing.T) {
 	stages := []struct {
 		name string
 		zone zone
-		// servers is the expected number of servers. fails is whether lookups fail.
+		// servers is the expected number of servers. fails reports whether lookups fail.
 		servers int
 		fails   bool
 	}{

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// eventBuffer is the initial size of a stream's buffer, in bytes. There may be thousands of streams.
+	// eventBuffer is the initial size of a stream's buffer, in bytes. It is small because there may be thousands of
+	// streams.
 	eventBuffer   = 4 << 10
 	maxEmptyReads = 100
 )

@@ -267,8 +267,8 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	return nil
 }
 
-// headerLimit limits the bytes between the contents of two parts: left is how many more are allowed, or negative for
-// any number. multipart.Reader's own limit is 10 MiB.
+// headerLimit limits the bytes between the contents of two parts. left is how many more are allowed; negative means
+// no limit. multipart.Reader's own limit is 10 MiB.
 type headerLimit struct {
 	io.ReadCloser
 	left int

@@ -44,15 +44,16 @@ type Config struct {
 	Observer Observer
 	Metrics  http.Handler
 	Origins  httpserver.Origins
-	// KeepAlive is how long a stream may be silent before its first chunk until comments are sent
-	// to keep the connection alive. 0 means DefaultKeepAlive.
+	// If a stream is silent for KeepAlive before its first chunk, comments are sent to keep the connection alive. 0
+	// means DefaultKeepAlive.
 	KeepAlive time.Duration
 	// Trailers means that the transport supports trailers, which streams use to report their tokens.
 	Trailers bool
 	// Ready is called by /healthz. It returns why the gateway is not ready, or nil. If the function
 	// is nil, the gateway is always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations. Date returns the time that determines the day of usage; if it is nil, Now is used.
+	// Now returns the time for measuring durations. Date returns the time that determines the day of usage; if it is
+	// nil, Now is used.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
 	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
@@ -88,7 +89,7 @@ type Upstreams struct {
 
 type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that have already been used, even if they exceed the rate.
+	// Charge counts n units that have already been used, even if they exceed the rate.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
@@ -182,7 +183,7 @@ func (g *Gateway) Serve(pattern string, handler http.Handler) { g.mux.Handle(pat
 // rootBody is the response to GET /, with relative links. It is documented together with the media service.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain makes calls fail that wait for an upstream now or later. Calls that have an upstream continue. A server must
+// Drain makes all current and future waits for an upstream fail. Calls that have an upstream continue. A server must
 // call Drain first when it shuts down.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
@@ -303,7 +304,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	if g.config.Ready != nil {
 		if err := g.config.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
-				return err // its message is public
+				return err // the message is meant for clients
 			}
 			return fault.Wrap(err, fault.Unavailable, "The gateway is not accepting requests at the moment.")
 		}

@@ -232,7 +232,7 @@ func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	}
 }
 
-// The connection is closed without reading on or waiting for its end.
+// The connection is closed immediately, without reading the rest.
 func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	u, _ := scripted(t, func(_ int64, conn net.Conn, requests *bufio.Reader) {

@@ -26,10 +26,10 @@ import (
 // This file keeps responses of the Responses dialect for later calls (docs/contract/dialects.md#kept-responses).
 
 const (
-	// maxKeptText limits a kept input, and a kept response, in bytes before compression.
+	// maxKeptText limits the sizes of a kept input and of a kept response, each in bytes before compression.
 	maxKeptText = 4 << 20
 	keepTimeout = 5 * time.Second
-	// maxReferences limits the references in a call, and maxFound the kept responses that it reads.
+	// maxReferences limits the references in a call. maxFound limits the kept responses that a call reads.
 	maxReferences, maxFound = 10_000, 64
 	responsePrefix          = "resp_"
 	keptIDLength            = len("E4RZ3XU7HLAVKFQYMB26TWNDCO") // from rand.Text
@@ -40,7 +40,7 @@ type keeping struct {
 	id string
 	// previous is the id of the response that the caller continues, as JSON, or nil.
 	previous []byte
-	// input is the compressed text before the response, which has inputLength bytes.
+	// input is the compressed text before the response. inputLength is its length in bytes before compression.
 	input       []byte
 	inputLength int
 	memory      reservation
@@ -54,8 +54,8 @@ type finder struct {
 	found  int
 }
 
-// resolve replaces previous_response_id and references to items by the kept items. It does not change invalid bodies,
-// which request.Parse rejects.
+// resolve replaces previous_response_id and references to items with the kept items. It does not change invalid
+// bodies, which request.Parse rejects.
 func (c *completion) resolve(body *[]byte) *apierror.Error {
 	if !bytes.Contains(*body, []byte(`"previous_response_id"`)) && !bytes.Contains(*body, []byte(`"item_reference"`)) {
 		return nil
@@ -100,7 +100,8 @@ func (c *completion) resolve(body *[]byte) *apierror.Error {
 	if len(references) > maxReferences {
 		return apierror.Invalid("input", apierror.ArrayTooLong, "input: expected at most %d references.", maxReferences)
 	}
-	// A response is kept with its entire conversation, so the newest reference finds the items of the others.
+	// Start with the newest reference: a response is kept with its entire conversation, so it also contains the items
+	// of older references.
 	for _, reference := range slices.Backward(references) {
 		item, err := f.item(reference.Get("id").Str)
 		if err != nil {
@@ -141,7 +142,7 @@ func (g *Gateway) findKept(ctx context.Context, who credential.Principal, id str
 	return g.config.Responses.Find(ctx, who.Account(), id, g.config.Date())
 }
 
-// read returns a kept response with its input. The result does not exist if the account has no such response.
+// read returns a kept response with its input. If the account has no such response, kept.Exists() is false.
 func (f *finder) read(id string) (kept gjson.Result, err error) {
 	if f.found >= maxFound {
 		return kept, nil
@@ -169,8 +170,8 @@ func (f *finder) read(id string) (kept gjson.Result, err error) {
 	return kept, nil
 }
 
-// item finds the response by its id, which is the last part of its length in the item's id. A missing item ends the
-// call, so each call makes at most maxFound+1 queries.
+// item returns a kept item. If necessary, it first reads the item's response, whose id is the last part of the item's
+// id with keptIDLength characters. A missing item ends the call, so each call makes at most maxFound+1 queries.
 func (f *finder) item(id string) (string, error) {
 	if f.items[id] == "" {
 		key := ""
@@ -189,7 +190,7 @@ func (f *finder) item(id string) (string, error) {
 	return "", notKept("input")
 }
 
-// Kept content is the length of a JSON text and then its two gzip members.
+// Kept content consists of the length of a JSON text and the text in two gzip members.
 const beforeInput, beforeResponse = `{"input":`, `,"response":`
 
 func unpack(content []byte) (gjson.Result, error) {
@@ -204,8 +205,8 @@ func unpack(content []byte) (gjson.Result, error) {
 	return gjson.ParseBytes(text), nil
 }
 
-// prepareKeeping compresses the input, which is not in memory when the call ends. If it is too large, the response will
-// not be kept.
+// prepareKeeping compresses the input early, because it is no longer in memory when the call ends. If it is too
+// large, the response will not be kept.
 func (c *completion) prepareKeeping() *apierror.Error {
 	if c.gateway.config.Responses == nil || c.batch != nil || !c.request.Store {
 		return nil
@@ -232,8 +233,8 @@ func (c *completion) prepareKeeping() *apierror.Error {
 	return nil
 }
 
-// keepResponse must be called before the caller gets the end of the response, because the caller may refer to it at
-// once. It only logs errors, and drops a response that is too large.
+// keepResponse must be called before the caller gets the end of the response, because the caller may refer to it
+// immediately. It only logs errors, and drops a response that is too large.
 func (c *completion) keepResponse(text []byte) {
 	if c.keeping.id == "" || len(text) > maxKeptText {
 		return

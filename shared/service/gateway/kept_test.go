@@ -25,7 +25,6 @@ func responses(t *testing.T) response.Store {
 	return db.Responses()
 }
 
-// countingStore counts queries.
 type countingStore struct {
 	response.Store
 	finds atomic.Int32

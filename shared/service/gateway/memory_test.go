@@ -27,14 +27,14 @@ func (w *world) allocates(path, body string) int {
 		request := w.request(context.Background(), http.MethodPost, path, studio, strings.NewReader(body))
 		response, err := client.Do(request)
 		if err != nil {
-			return // the gateway may close the connection before the end
+			return // the gateway may close the connection early
 		}
 		_, _ = io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 	})
 }
 
-// perByte and connection limit the bytes allocated per received byte and per call.
+// A call may allocate perByte bytes per received byte, plus connection bytes.
 const perByte, connection = 20, 512 << 10
 
 // The bodies consist of the smallest elements.
@@ -172,7 +172,7 @@ func TestFormsUseLittleMemory(t *testing.T) {
 				"Content-Type: multipart/form-data; boundary=x")
 			response, err := client.Do(request)
 			if err != nil {
-				return // the gateway may close the connection before the end
+				return // the gateway may close the connection early
 			}
 			if response.Body.Close(); response.StatusCode != 200 && response.StatusCode != 400 {
 				t.Errorf("%s: status %d", name, response.StatusCode)

@@ -88,7 +88,7 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	return edits, nil
 }
 
-// maxTextDepth limits the depth of texts in a response. Each level is scanned again.
+// maxTextDepth limits the nesting depth at which a response's texts are counted, because each level is scanned again.
 const maxTextDepth = 8
 
 func (t *tokenCounter) addTexts(value gjson.Result, depth int) {

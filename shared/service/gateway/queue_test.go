@@ -268,7 +268,7 @@ func TestDrainFailsQueuedCalls(t *testing.T) {
 	}
 }
 
-// A call that is waiting out a pause requested by a busy server also gets an error on shutdown.
+// A call that waits because a busy server asked for a pause also gets an error on shutdown.
 func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
@@ -281,7 +281,7 @@ func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	w.queued(0)
 }
 
-// A call that a busy server rejects waits as long as the server asked and is metered once.
+// A call that a busy server rejects waits for as long as the server asks. It is metered once.
 func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	refusals := 2
 	server := newUpstream(t, nil)

@@ -86,7 +86,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), tokenRate(n))
 	if err != nil {
-		// The response is complete and metered. The error only leaves the rate's count too low.
+		// Only log the error, because the response is complete and metered.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "cannot charge tokens to the rate limit",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return

@@ -21,7 +21,8 @@ import (
 // statusCallerGone is logged if the caller disconnected before the response. nginx uses the same status.
 const statusCallerGone = 499
 
-// callerLeft reports whether the caller has disconnected. The context also ends at shutdown.
+// callerLeft reports whether the caller has disconnected. It checks the cause, because the context also ends at
+// shutdown.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }

@@ -36,8 +36,8 @@ func (c *completion) reserve() *apierror.Error {
 	return nil
 }
 
-// most returns the maximum usage of the call. A token is at least one byte of text, and text is
-// never shorter as JSON.
+// most returns the maximum usage of the call. The prompt has at most one token per byte of the body, because JSON
+// never shortens text.
 func (c *completion) most() budget.Amounts {
 	row := c.request.Model
 	prompts, completions := int64(1), int64(c.request.Completions)

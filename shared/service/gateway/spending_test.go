@@ -20,7 +20,7 @@ import (
 
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns a single machine's budgets with a daily limit, in billionths.
+// openBudgets returns a single machine's budgets with a daily limit, in billionths of the currency unit.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

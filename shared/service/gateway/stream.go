@@ -106,7 +106,7 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send flushes out. It fails if the caller has disconnected.
+// send sends the collected output. It fails if the caller has disconnected.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 {
 		return s.err

@@ -180,7 +180,7 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	return n, true
 }
 
-// isInteger reports whether the JSON value is n without a fraction.
+// isInteger reports whether the JSON value is exactly n, without a fraction.
 func isInteger(value gjson.Result, n int64) bool {
 	var buffer [20]byte
 	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(buffer[:0], n, 10))

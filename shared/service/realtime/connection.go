@@ -112,8 +112,7 @@ func (c *connection) end(why *ending) { c.stop(why) }
 // seconds returns the session's full seconds so far.
 func (c *connection) seconds() int64 { return c.limited(time.Since(c.began)) }
 
-// billed returns the session's seconds at its end. A started second counts, because otherwise
-// sessions shorter than a second would be free.
+// billed returns the session's seconds at its end, rounded up, so that sessions shorter than a second are not free.
 func (c *connection) billed() int64 { return c.limited(time.Since(c.began) + time.Second - 1) }
 
 func (c *connection) limited(length time.Duration) int64 {

@@ -143,7 +143,7 @@ type prompts struct {
 
 func (p *prompts) wait() { p.expanding.Wait() }
 
-// setPrompt sets the editor's prompt at once, and the expanded prompt when it is ready.
+// setPrompt sets the editor's prompt immediately, and the expanded prompt when it is ready.
 func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
 		return outcome, c.life.Err()

@@ -36,7 +36,7 @@ func TestSessionsPerKeyAreLimited(t *testing.T) {
 
 // A rejected client may be slow to read the error, within the limits below.
 func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
-	// At most this many rejected clients that do not reply are kept, each for this long.
+	// held is how long a rejected client that does not reply is kept. most is the maximum number of such clients.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
 	var informed []time.Time // connection times of clients that received the reason
@@ -91,7 +91,7 @@ func TestPingFloodDisconnects(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// Clients of an account whose slots are taken occupy no place among the connections that are being authenticated.
+// Clients of an account whose slots are taken do not use up the connections that may be authenticated at a time.
 func TestFullAccountDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Minute}})
 	w.open("gen-latest", studio)

@@ -17,7 +17,7 @@ import (
 )
 
 // maxKept limits the messages that are kept for a waiting client, and maxKeptBytes limits their total size. Clients
-// usually send fewer. A client may wait for hours.
+// usually send fewer, but may wait for hours.
 const (
 	maxKept      = 16
 	maxKeptBytes = maxKept * smallText

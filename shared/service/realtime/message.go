@@ -22,7 +22,7 @@ const (
 	maxPrompt = 4000
 )
 
-// clientMessage is a text message from a client. Members stay undecoded, so that null and absent members differ.
+// clientMessage is a text message from a client. Members stay undecoded, to distinguish null from absent members.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`

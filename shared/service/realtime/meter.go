@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime is the timeout of a usage report. A session cannot end before its last report.
+// reportTime is the timeout of a usage report. It is short, because a session cannot end before its last report.
 const reportTime = time.Second
 
 // meter reports sessions' durations, at regular intervals and when they end.

@@ -158,15 +158,16 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy forwards a request (which may be an upgrade) with the query to an address. It removes from set the header
-// fields that the instance's response has, so that no field is sent twice.
+// proxy forwards a request (which may be an upgrade) with the query to an address. It removes those fields from set
+// that the instance's response also has, so that no field is sent twice.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.URL.RawQuery = query
-			// The instance's response contains the server's address as the caller sees it.
+			// Keep the caller's Host, because the instance's response contains the server's address as the caller
+			// sees it.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")

@@ -63,7 +63,7 @@ func (c *client) begins() {
 	}
 }
 
-// rejected expects a rejection with the given text, possibly after queue positions.
+// rejected expects a rejection with the given code and text, possibly after queue positions.
 func (c *client) rejected(code websocket.StatusCode, text string) {
 	c.t.Helper()
 	for {

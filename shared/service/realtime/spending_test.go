@@ -55,7 +55,7 @@ func TestSessionsUseBudgets(t *testing.T) {
 // A session ends when a cost budget does not cover another second.
 func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
-	const price, limit = 20_000, 65_000_000 // 0.02 per second, so the budget is enough for three
+	const price, limit = 20_000, 65_000_000 // 0.02 per second, so the budget is enough for three seconds
 	w := newWorld(t, setup{price: price})
 	w.noon()
 	cost := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Cost}, Limit: limit}

@@ -69,7 +69,7 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 		// Origins are checked after authentication. A wrong origin is rejected on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
-		// JPEG frames cannot be compressed.
+		// Compression would not make JPEG frames smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {

@@ -355,7 +355,7 @@ func (w *world) store(account string, content []byte) string {
 	return f.ID
 }
 
-// painter is an engine whose frames have the color of the reference image or else of the prompt.
+// painter is an engine whose frames have the color of the reference image or, if there is none, of the prompt.
 type painter struct {
 	before atomic.Pointer[func(ctx context.Context)] // called before each edit; may be nil
 }

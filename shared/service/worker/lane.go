@@ -9,10 +9,10 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// lane runs one queue's jobs. It has a number of slots and as many receivers.
+// lane runs one queue's jobs. It has as many receivers as slots.
 //
-// A slot requests a job when it is free or, with Prefetch, shortly before. The first free slot
-// takes the next job received, so that no slot is idle while a job waits.
+// A slot requests a job when it is free or, with Prefetch, shortly before. The first free slot takes the next job
+// received, so that no slot is idle while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane

@@ -111,7 +111,7 @@ func (f *inflight) empty() bool {
 	return len(f.since) == 0
 }
 
-// oldest returns when the oldest job in flight was received. ok is false without a job.
+// oldest returns when the oldest job in flight was received. ok is false if there is no job.
 func (f *inflight) oldest() (since time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -97,7 +97,7 @@ type load struct {
 	counted time.Time
 }
 
-// count adds the time since the last call to total. The lock must be held.
+// count adds the busy time since its last call to the total. The lock must be held.
 func (l *load) count(now time.Time) {
 	if l.busy > 0 {
 		l.total += time.Duration(l.busy) * now.Sub(l.counted)

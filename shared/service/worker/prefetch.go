@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before its run's estimated end a slot requests the next job. It is about the time
-	// to fetch the largest upload. It should not be longer, because other workers cannot take a job that is
-	// waiting here. If a run reports no progress, its slot requests the next job only when the engine is done.
+	// A slot requests its next job this long before the estimated end of its run. This is about the time to fetch the
+	// largest upload. It should not be longer, because other workers cannot take a job that is waiting here. If a run
+	// reports no progress, its slot requests the next job only when the engine is done.
 	prefetchAhead = 20 * time.Second
 	// prefetchLimit limits how many bytes are prefetched for a job. The run fetches any larger inputs.
 	prefetchLimit = 1 << 30

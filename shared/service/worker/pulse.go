@@ -71,7 +71,7 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			return
 		case <-progress.C:
 		case <-check.C:
-			// Writing progress costs as much as a read, and also returns the record's state.
+			// Check by writing progress, which costs as much as a read and also returns the record's state.
 			look = time.Since(looked) >= checkEvery/2
 		}
 		// Call Progress even if nothing has changed, to detect that the job was cancelled or taken over.

@@ -41,7 +41,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.drop(lease)
 	case lease.ctx.Err() != nil:
-		// The interrupted write may have succeeded.
+		// The interrupted write may have succeeded, so undo it.
 		l.release(lease, nonce, 0)
 	default:
 		lease.logger.Error("cannot start a run", "error", err)

@@ -127,7 +127,8 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of the stored file used as an input if the file has no thumbnail yet, otherwise "".
+// file returns the blob of the stored file that is used as an input. It returns "" if the file already has a
+// thumbnail.
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {

@@ -153,7 +153,7 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 	return stop
 }
 
-// submit submits a job that was created age ago, and returns its id.
+// submit submits a job of the given age and returns its id.
 func (s *fixture) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
@@ -244,7 +244,7 @@ func (s *fixture) wantClean(stop func()) {
 	}
 }
 
-// wantNoInput checks that a job's input was deleted, after the worker has stopped.
+// wantNoInput checks that a job's input was deleted. The worker must have stopped.
 func (s *fixture) wantNoInput(id string) {
 	s.t.Helper()
 	if content, ok := s.read(job.InputBlob(id, "data")); ok {

@@ -21,8 +21,8 @@ func Of(work func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Least returns the smallest of three measurements, because other goroutines allocate too. It stops
-// at the first measurement that is at most enough.
+// Least returns the smallest of three measurements, because other goroutines allocate too. It stops early if a
+// measurement is at most enough bytes.
 func Least(work func(), enough int) int {
 	least := Of(work)
 	for range 2 {

@@ -80,7 +80,7 @@ func Filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }
 
-// Numbered is like Filled, but every piece differs: piece is a format for the piece's number.
+// Numbered is like Filled, but piece is a format string for the piece's number, so all pieces differ.
 func Numbered(bytes int, head, piece, tail string) string {
 	var text strings.Builder
 	text.WriteString(head)

@@ -214,7 +214,7 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
-// logSize is how many bytes at the end of the local AWS's log are kept.
+// The last logSize bytes of the local AWS's log are kept.
 const logSize = 64 << 10
 
 // Environment returns variables that make a program's AWS clients use the local AWS.

@@ -14,11 +14,11 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts
-// with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts with
-// another transaction gets up to 40 attempts. The real retryers would sleep between attempts while
-// simulated time stands still, so retries are simulated here. A retry counts in the second of its
-// real time, but its writes take effect immediately. The clients' retry budgets are not simulated.
+// Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts with a transaction,
+// gets as many attempts as awsclient allows. A transaction that conflicts with another transaction gets up to 40
+// attempts. The real retryers would sleep between attempts while simulated time stands still, so retries are
+// simulated here. A retry counts toward the second in which it would really happen, but its writes take effect
+// immediately. The clients' retry budgets are not simulated.
 
 // TransactionTime is how long a transaction locks its items. Meanwhile, writes to those items are
 // rejected, and so are other transactions on them.
@@ -61,7 +61,7 @@ func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	return 0, 0
 }
 
-// isConflict reports whether the only reason why a transaction was cancelled is another transaction.
+// isConflict reports whether a transaction was cancelled only because it conflicted with another transaction.
 func isConflict(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

@@ -1,11 +1,11 @@
-// Package fakeaws replaces DynamoDB, SQS and Step Functions with in-memory fakes on simulated time.
-// It counts capacity units and limits them like AWS.
+// Package fakeaws replaces DynamoDB, SQS and Step Functions with in-memory fakes on simulated time. It counts
+// capacity units and limits them like AWS.
 //
 // The service's own adapters call it through the AWS SDK's clients: Config returns a configuration whose calls never
 // leave the process. So the fake sees the requests that AWS would see, with their keys, conditions and sizes.
 //
-// Calls return immediately: simulated time passes only between calls. A retry after a rejection counts in the second
-// when it would really happen. A Cloud is not safe for concurrent use, but its DynamoDB is.
+// Calls return immediately: simulated time passes only between calls. A retry after a rejection counts toward the
+// second in which it would really happen. A Cloud is not safe for concurrent use, but its DynamoDB is.
 package fakeaws
 
 import (
@@ -30,7 +30,7 @@ type Clock interface {
 	// Turn returns a number that identifies the current caller. Calls with the same number are
 	// made one after another.
 	Turn() int64
-	// After schedules a function call after the given time.
+	// After schedules a function to be called after the given time.
 	After(wait time.Duration, call func())
 }
 
@@ -42,7 +42,7 @@ type Cloud struct {
 	clock    Clock
 
 	mu sync.Mutex
-	// sent is the response metadata for all responses in second sentAt.
+	// sent is the metadata of all responses in the second sentAt.
 	sent   middleware.Metadata
 	sentAt int64
 }

@@ -64,7 +64,7 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if after is nil. It returns the units that this uses in each index partition.
+// set replaces an item, or removes it if after is nil. It returns the units used in each index partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64
@@ -81,8 +81,8 @@ func (t *table) set(hash, sort string, before, after item) map[partition]float64
 	return units
 }
 
-// move applies the change of an item to an index (DynamoDB Developer Guide, "Provisioned
-// throughput considerations for Global Secondary Indexes").
+// move applies an item's change to an index (DynamoDB Developer Guide, "Provisioned throughput considerations for
+// Global Secondary Indexes").
 func (t *table) move(index dynamo.Index, hash, sort string, was, is item, units map[partition]float64) {
 	name := t.Name + "/" + index.Name
 	rest := "\x00" + hash + "\x00" + sort

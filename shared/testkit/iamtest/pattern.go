@@ -8,7 +8,7 @@ import (
 // glyph is a character of a pattern, or a wildcard.
 type glyph struct {
 	char rune
-	// any matches a single character, many any number of characters.
+	// any matches a single character. many matches any number of characters.
 	any, many bool
 	// within means that the wildcard does not match a colon.
 	within bool
@@ -79,8 +79,8 @@ func matches(pattern []glyph, text string) bool {
 // segments is the number of colon-separated parts of an ARN. The last part may itself contain colons.
 const segments = 6
 
-// matchesResource reports whether an ARN matches a pattern. Except in the last part, a wildcard
-// does not match colons, unless it is an asterisk at the end of its part.
+// matchesResource reports whether an ARN matches a pattern. A wildcard does not match colons, except in the last part
+// of the ARN or if it is an asterisk at the end of its part.
 func matchesResource(pattern []glyph, arn string) bool {
 	pattern = slices.Clone(pattern)
 	part := 1

@@ -15,8 +15,8 @@ const overtaken = 25 * time.Millisecond
 
 // Faults describes the faults in one direction. The zero value means no faults.
 type Faults struct {
-	// Drop, Duplicate and Reorder are the fractions of packets, from 0 to 1, that are lost, arrive
-	// twice, or are overtaken by later packets.
+	// Drop is the fraction of packets, from 0 to 1, that are lost. Duplicate is the fraction that arrive twice, and
+	// Reorder the fraction that later packets overtake.
 	Drop, Duplicate, Reorder float64
 	// Every packet is delayed by Delay plus a random fraction of Jitter.
 	Delay, Jitter time.Duration
@@ -63,7 +63,7 @@ func (w *way) close() {
 	}
 }
 
-// carry delivers a packet now or later, never, once or twice. The caller may reuse the bytes once carry returns.
+// carry delivers a packet once or twice, now or later, or not at all.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()
@@ -103,7 +103,7 @@ func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	return 0
 }
 
-// keep keeps a packet until it is due. The caller must hold the lock.
+// keep stores a packet until it is due. The caller must hold the lock.
 func (w *way) keep(packet []byte, delay time.Duration, to func([]byte)) {
 	w.number++
 	due := time.Now().Add(delay)

@@ -70,8 +70,8 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set sets the faults of future UDP packets: up applies to packets to the server, down to packets
-// to its clients. Packets in transit are not affected.
+// Set sets the faults of future UDP packets. up applies to packets to the server, and down to packets to its clients.
+// Packets in transit are not affected.
 func (r *Relay) Set(up, down Faults) {
 	r.up.set(up)
 	r.down.set(down)

@@ -216,8 +216,8 @@ func addChunks(add adding) {
 	}
 }
 
-// Try sends an attack to a server and returns an error if the responses are wrong. piece is the
-// number of bytes sent at a time, 0 to send everything at once.
+// Try sends an attack to a server and returns an error if the responses are wrong. piece is the number of bytes sent
+// at a time. If it is 0, everything is sent at once.
 func (a FramingAttack) Try(ctx context.Context, address string, piece int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -33,7 +33,8 @@ func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte
 	return text, f.addSigner(text)
 }
 
-// addSigner also stores an identity's certificates. It ignores an invalid identity, which the next read reports.
+// addSigner adds an identity's certificates to the second file. It ignores an invalid identity, which the next read
+// reports.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -51,7 +52,7 @@ func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem"
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
-		return nil, nil // none made yet, or all removed
+		return nil, nil // no identity yet, or its files were removed
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns nothing until the first identity is made.
+// Certificates returns nothing until the first identity has been created.
 func (f File) Certificates(context.Context) ([]string, error) {
 	signers, err := f.signers()
 	if err != nil {

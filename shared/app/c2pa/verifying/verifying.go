@@ -56,8 +56,8 @@ func NewReader(c Config) *Reader {
 	return &Reader{config: c}
 }
 
-// Errors: origin.ErrNoReader; errors of [c2pa.Reader.Verify]; fault.Unavailable if the certificates
-// cannot be read, because the service's own signatures would look foreign.
+// Errors: origin.ErrNoReader; errors of [c2pa.Reader.Verify]; fault.Unavailable if the certificates cannot be read.
+// Without them, the service's own signatures would seem to come from another signer.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// own holds the certificates of the service's generated identities, trusted the deployer's certificates.
+// own holds the certificates of the service's generated identities, and trusted holds the deployer's.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {

@@ -166,7 +166,7 @@ func (a *accounts) play(turns int) {
 				f := a.sized(a.name, size)
 				f.Reserved = a.reserved[0]
 				if size <= f.Reserved.Bytes {
-					limit = 0 // if others exceeded the limit, changes that add nothing may or may not be rejected
+					limit = 0 // if others exceeded the limit, a change that adds nothing may be accepted or rejected
 				}
 				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Reserved.Bytes, limit) {
 					f.Reserved = file.Reservation{}
@@ -185,7 +185,7 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change was rejected if and only if the bytes that it added did not fit.
+// fits checks that a change was rejected if and only if its bytes did not fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

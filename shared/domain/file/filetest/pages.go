@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// While files are created and deleted, a list is read page by page. It contains every file that
-// exists throughout exactly once, no file twice, and no file that was deleted before the first page
-// was read (docs/contract/media.md#pages).
+// A list is read page by page while files are created and deleted. It must contain exactly once each file that exists
+// during the entire read, no file twice, and no file that was deleted before the first page was read
+// (docs/contract/media.md#pages).
 var pageTests = []test{
 	{"lists are complete while files change between pages", func(s *suite) {
 		for seed := range uint64(12) {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// clip is a result with a length of 4.96 seconds. For jobs with a price it costs 0.248.
+// clip is a result with a length of 4.96 seconds. At 0.05 per second it costs 0.248.
 var clip = job.Result{
 	Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 20, SHA256: "e3b0c44298fc1c149afbf4c8996fb924",
 	Duration: 4960 * time.Millisecond,

@@ -39,7 +39,7 @@ func (s *suite) holding() job.Job {
 	return j
 }
 
-// held accepts a job with these claims and starts the run "n1".
+// held accepts a job with claims(places) and starts its run "n1".
 func (s *suite) held(places int64) job.Job {
 	s.Helper()
 	j := s.holding()

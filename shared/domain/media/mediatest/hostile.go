@@ -43,7 +43,7 @@ func SVG(t testing.TB, uri string) string {
 `, uri))
 }
 
-// SessionDescription creates an SDP file, which makes a player receive a stream.
+// SessionDescription creates an SDP file, which tells a player to receive a stream.
 func SessionDescription(t testing.TB) string {
 	return write(
 		t, "session.mp4",
@@ -165,8 +165,8 @@ func deflate(t testing.TB, size int64) []byte {
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture data is in the file at path. It refers to
-// that file by an alias.
+// ExternalTrack creates a QuickTime file whose picture data is in another file, the one at path. It refers to that
+// file by an alias.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))

@@ -13,7 +13,7 @@ type HostileFile struct {
 	Refused bool
 }
 
-// These texts make players open another resource (%s). FFmpeg understands about half of them.
+// These texts make players open the resource %s. FFmpeg understands about half of them.
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rotate writes a rotation into the header of the first track, as phones do.
+// rotate writes a rotation into the header of the first track, as phone cameras do.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30

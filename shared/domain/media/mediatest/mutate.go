@@ -22,7 +22,7 @@ func Mutate(random *rand.Rand, files [][]byte) []byte {
 		if len(data) < 2 {
 			break
 		}
-		// Changes near the start, in the headers, do the most damage.
+		// Changes near the start do the most damage, because the headers are there.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)

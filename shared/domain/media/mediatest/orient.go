@@ -60,7 +60,6 @@ func webp(chunks ...[]byte) []byte {
 	return riff("RIFF", append([]byte("WEBP"), slices.Concat(chunks...)...))
 }
 
-// webpSides reads the size of a simple, lossy WebP.
 func webpSides(simple []byte) (width, height int) {
 	return int(binary.LittleEndian.Uint16(simple[26:])), int(binary.LittleEndian.Uint16(simple[28:]))
 }
@@ -97,12 +96,12 @@ func orientTIFF(content []byte, orientation int) []byte {
 	return append(append(content, entries...), 0, 0, 0, 0)
 }
 
-// turned maps an Exif orientation to a HEIF's counterclockwise quarter turns and mirror axis, or -1
-// without mirroring.
+// turned maps an Exif orientation to the counterclockwise quarter turns and the mirror axis of a HEIF. An axis of -1
+// means that it is not mirrored.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
-// orientHEIF appends a changed copy of the "meta" box and hides the old box, so that the pictures'
-// offsets stay valid.
+// orientHEIF appends a changed copy of the "meta" box. It hides the old box instead of removing it, so that the
+// pictures' offsets stay valid.
 func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	t.Helper()
 	at := bytes.Index(content, []byte("meta")) - 4

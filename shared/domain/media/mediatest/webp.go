@@ -30,8 +30,9 @@ func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
 	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
-	// The first three bits mean no transform, no color cache and no code groups. Each of the five codes has a
-	// single symbol, so a pixel takes no bits. A code's bits are: simple, one symbol, one-bit value, the value.
+	// The first three bits mean no transform, no color cache and no code groups. Each of the five codes that follow
+	// has a single symbol, so a pixel takes no bits. The bits of a code say: simple, one symbol, a one-bit value, the
+	// value.
 	bits := []int{0, 0, 0}
 	for range 5 {
 		bits = append(bits, 1, 0, 0, 0)

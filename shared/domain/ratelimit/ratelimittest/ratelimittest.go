@@ -59,7 +59,7 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded rounds to milliseconds, which is the guaranteed precision.
+// rounded rounds times to milliseconds, which is the guaranteed precision.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s

@@ -30,7 +30,7 @@ var raceTests = []test{
 	{"take and free concurrently without miscounting", func(s *suite) {
 		const limit = 3
 		s.begin(one)
-		held := make(chan struct{}, limit) // its capacity limits the number of taken slots
+		held := make(chan struct{}, limit) // the channel's capacity limits the number of taken slots
 		for _, err := range conformance.Race(8, func(racer int) error {
 			for turn := range 12 {
 				slot := slot(100*racer+turn, one)

@@ -1,6 +1,6 @@
-// Package comfyuitest is a fake ComfyUI server for tests. It supports the calls that package
-// comfyui makes and responds like the real program. A test compares its responses with recorded
-// ones. It runs no nodes, and makes the saved files from the seed instead.
+// Package comfyuitest is a fake ComfyUI server for tests. It supports the calls that package comfyui makes and
+// responds like the real program; a test compares its responses with recorded ones. It runs no nodes. Instead, it
+// makes the saved files from the seed.
 package comfyuitest
 
 import (

@@ -32,8 +32,8 @@ type Program struct {
 
 // StartProgram creates the checkpoints and starts the program, which is stopped when the test ends.
 //
-// CUTROOM_TEST_COMFYUI_HOME is its folder. CUTROOM_TEST_COMFYUI_PYTHON is a Python interpreter with
-// the packages in its requirements.txt.
+// CUTROOM_TEST_COMFYUI_HOME is the program's folder. CUTROOM_TEST_COMFYUI_PYTHON is a Python interpreter with the
+// packages in the program's requirements.txt.
 func StartProgram(t *testing.T) *Program {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()

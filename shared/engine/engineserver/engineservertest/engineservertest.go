@@ -90,7 +90,7 @@ type lines struct {
 func (l *lines) write(line engineserver.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Both calls fail if the caller has disconnected. In that case the run's context ends.
+	// Both calls fail only if the caller has disconnected. In that case the run's context ends.
 	_ = json.NewEncoder(l.w).Encode(line)
 	_ = http.NewResponseController(l.w).Flush()
 }

@@ -11,8 +11,8 @@ import (
 // imageBytes is the size of the header before a reference image's pixels.
 const imageBytes = 8
 
-// ParseImage parses a message that sets or removes the reference image. reference is nil if the
-// image is removed, and otherwise shares the payload's memory.
+// ParseImage parses a message that sets or removes the reference image. reference is nil if the image is removed.
+// Otherwise it shares the payload's memory.
 func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
 	if len(payload) < imageBytes {
 		return 0, nil, fmt.Errorf("the image message has %d bytes", len(payload))

@@ -104,7 +104,8 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve edits frames until the client disconnects. It skips to the newest frame, and applies changes concurrently.
+// serve edits frames until the client disconnects. If several frames are waiting, it edits only the newest. It
+// applies changes concurrently.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)

@@ -86,7 +86,7 @@ type Wish struct {
 	Prompt string `json:"prompt"`
 }
 
-// Exactly one field is set.
+// Exactly one field is set in each line.
 type Line struct {
 	Ready   *Ready   `json:"ready,omitempty"`
 	Set     *Set     `json:"set,omitempty"`
@@ -94,7 +94,7 @@ type Line struct {
 	Error   *Failure `json:"error,omitempty"`
 }
 
-// Ready starts a session. By then, everything that the first frame needs is loaded and warm.
+// Ready starts a session. The server sends it once everything that the first frame needs is loaded and warmed up.
 type Ready struct {
 	Engine string `json:"engine"`
 }
@@ -126,8 +126,8 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// The payload uses the buffer if it is large enough. At the end of the stream, between two
-// messages, the error is io.EOF.
+// Next reads the payload into the buffer if that is large enough. If the stream ends between two messages, the error
+// is io.EOF.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -155,7 +155,7 @@ func longest(kind Kind) int64 {
 	case Text:
 		return MaxText
 	case Picture:
-		// Chroma sizes are rounded up: a one-row picture has as much chroma as luma.
+		// Chroma sizes are rounded up, so a one-row picture has as much chroma as luma.
 		return pictureBytes + 2*MaxPixels + 2
 	case Image:
 		return imageBytes + 4*MaxImagePixels

@@ -12,7 +12,7 @@ type bilateral struct {
 	evened []int32
 	// pull maps a level difference to a fraction of 1<<pullBits. The index is offset by 255 to avoid a branch.
 	pull [512]int32
-	// The parameters that pull was computed from.
+	// These are the parameters that pull was computed from.
 	radius, levels float64
 }
 
@@ -47,14 +47,15 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	for y := height - 1; y >= 0; y-- {
 		if y < height-1 {
 			b.towards(plane, width, y, y+1)
-			// The row below is no longer needed for comparison, so replace it with its result.
+			// The row below is no longer needed for comparisons, so replace it with its result.
 			rounded(plane[(y+1)*width:][:width], b.evened[(y+1)*width:][:width])
 		}
 	}
 	rounded(plane[:width], b.evened[:width])
 }
 
-// across filters two lines at once in both directions. Within a line, each pixel has to wait for the previous one.
+// across filters two lines at the same time, in both directions, because within a line each pixel has to wait for the
+// previous one.
 func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
 	pull := &b.pull

@@ -31,7 +31,7 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// The clock drives all moving layers. seed returns a session's seed.
+// The clock drives all moving layers. seed is called once per session and returns its seed.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -49,7 +49,7 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is the latest request. made is the latest compiled plan, which may lag behind it.
+	// asked is the latest request. made is the plan that was compiled last, possibly for an earlier request.
 	asked request
 	made  *plan
 }
@@ -104,7 +104,7 @@ func (e *editor) read(asked request) understanding.Result {
 }
 
 // current returns the plan for frames of the given size. ask has already prepared it unless the size is new. If the
-// request has changed, only this frame uses the plan.
+// request has changed in the meantime, the plan is used only for this frame.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
@@ -205,7 +205,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// begin loads the frame for a program. If the program starts with luma and chroma, it loads only these planes.
+// begin loads a frame for a program. If the program starts with luma and chroma, it loads only these planes.
 func (w *workspace) begin(p *program, from *image.YCbCr, by *colors) {
 	if p.planar != (catalog.Size{}) {
 		w.resize(from, p.planar)
@@ -221,7 +221,7 @@ func (w *workspace) begin(p *program, from *image.YCbCr, by *colors) {
 	w.picture.join(from, by)
 }
 
-// resize fills only the luma and chroma planes from a picture, scaled to a size.
+// resize scales a picture to a size. It fills only the luma and chroma planes.
 func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
 	w.colors.sized(size)
 	have := from.Bounds().Size()

@@ -150,7 +150,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean difference between channel levels, after averaging over squares of side pixels.
+// difference is the mean difference between channel levels, after averaging over squares that are side pixels wide.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()

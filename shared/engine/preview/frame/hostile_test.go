@@ -51,9 +51,9 @@ func TestHostileSizesAreEdited(t *testing.T) {
 		return e
 	}
 	turn := 0
-	for i := 0; i < len(names); i += 5 { // all looks would pass, but every fifth keeps the test fast
+	for i := 0; i < len(names); i += 5 { // only every fifth look, to keep the test fast
 		prompt := names[i]
-		for n := range i / 5 % 3 { // looks may be combined
+		for n := range i / 5 % 3 { // combine some of the looks
 			prompt += " " + names[(i+7+12*n)%len(names)]
 		}
 		session := ask(prompt)

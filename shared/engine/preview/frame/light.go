@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// These operations lay light and textures over the picture, or move its pixels.
+// These operations put light and textures on the picture, or move its pixels.
 
 func (p *program) bloom(op look.Bloom) step {
 	sigma := p.length(op.Radius)
@@ -40,7 +40,7 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// Above this standard deviation, in pixels, light is blurred at half size, or at a quarter.
+// If the standard deviation of a blur exceeds this, in pixels, light is blurred at half or a quarter of the size.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right. Border pixels are repeated.
@@ -61,7 +61,7 @@ func fringe(w *workspace, shift int) {
 	}
 }
 
-// sheet is a texture drawn into planes. A gray sheet uses one plane for all channels.
+// sheet is a texture drawn into planes. A gray sheet has one plane that serves for all channels.
 type sheet struct {
 	width, height int
 	planes        [3][]uint8
@@ -102,8 +102,8 @@ func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int
 	return around(motion.Right, s.width), around(motion.Down, s.height)
 }
 
-// rows calls a function for each stretch where the picture and the shifted sheet overlap: one per row, or two where
-// the sheet wraps around.
+// rows calls do for each stretch of a row where the picture and the shifted sheet overlap. A row has one stretch, or
+// two if the sheet wraps around in it.
 func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	for row := range p.size.Height {
 		line := (row + y) % s.height * s.width
@@ -162,8 +162,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add adds the second slice's values, minus 128, to four pixels at a time, and clips the sums. Each sum has its own
-// 16-bit lane.
+// add adds the values of from, minus 128, to those of to, four pixels at a time, and clips the sums. Each sum has its
+// own 16-bit lane.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -210,7 +210,7 @@ func (s sheet) halved() sheet {
 }
 
 func (p *program) moved(motion look.Motion, s sheet) step {
-	// Away from the borders, each pixel's displacement is a constant offset within a plane.
+	// Away from the borders, the source of a pixel is at a fixed index offset, which is the same in every plane.
 	width, height := p.size.Width, p.size.Height
 	moves := make([]int32, len(s.planes[0]))
 	reach, drop := 0, 0

@@ -12,15 +12,15 @@ import (
 type program struct {
 	size  catalog.Size
 	steps []step
-	// planar is the size of the luma and chroma that the first step expects. If it is zero, the
-	// first step expects the RGB picture.
+	// planar is the size of the luma and chroma planes that the first step expects. If it is zero, the first step
+	// expects the RGB picture.
 	planar catalog.Size
 }
 
 // step is an operation on the workspace. at is the time since the session's first frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is an editor's memory, reused across frames: the picture and the operations' buffers.
+// workspace is an editor's memory, which is reused for every frame: the picture and the operations' buffers.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
@@ -30,7 +30,7 @@ type workspace struct {
 	blur      blurrer
 	bilateral bilateral
 	scalers   map[[4]int]*resampler
-	// Scratch memory: a plane, a row, and the ratios for drawing lines.
+	// These are scratch memory: a plane, a row, and the ratios for drawing lines.
 	plane, row, ratios []uint8
 }
 
@@ -54,7 +54,7 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 
 // compile prepares a look for a frame size.
 //
-// Operations that leave no fine detail run at half size, as do later operations that add no detail.
+// Operations that leave no fine detail run at half size. So do later operations, as long as they add no detail.
 // Operations that change only shapes work on luma and chroma, the format of incoming pictures.
 func compile(l look.Look, size catalog.Size) *program {
 	p := &program{size: size}
@@ -116,7 +116,7 @@ func compile(l look.Look, size catalog.Size) *program {
 	return p
 }
 
-// tones returns the leading color change for luma and chroma. It returns nil if the look does not
+// tones returns the color change at the start of the look, for luma and chroma. It returns nil if the look does not
 // start with a color change, or if the change is too expensive.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {

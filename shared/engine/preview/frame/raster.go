@@ -46,13 +46,14 @@ type colors struct {
 	black int32
 	// luma holds the weights of red, green and blue in luma.
 	luma [3]uint32
-	// cb and cr hold the weights of red, green and blue in chroma. For the conversion back, light is luma's weight in
-	// every channel. The other fields are the weights of chroma: Cr in red, Cb and Cr in green, Cb in blue.
+	// cb and cr hold the weights of red, green and blue in chroma. The other fields are for the conversion back:
+	// light is luma's weight in every channel, and the rest are the weights of Cr in red, of Cb and Cr in green, and
+	// of Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }
 
-// fullRange describes JPEG's colors (JFIF 1.02), narrowRange video's.
+// fullRange describes JPEG's colors (JFIF 1.02), and narrowRange video's.
 var (
 	fullRange = &colors{
 		luma: [3]uint32{19595, 38470, 7471}, cb: [3]int32{-11056, -21712, 32768}, cr: [3]int32{32768, -27440, -5328},
@@ -122,7 +123,7 @@ func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 	}
 	x := 0
 	for ; 2*x+8 <= width; x += 4 {
-		// The sums of four 2x2 squares, in lanes.
+		// These are the sums of four 2x2 squares, one per lane.
 		sr, sg, sb := squares(tops[0][2*x:], bottoms[0][2*x:]), squares(tops[1][2*x:], bottoms[1][2*x:]),
 			squares(tops[2][2*x:], bottoms[2][2*x:])
 		cb, cr := cb[x:][:4], cr[x:][:4]

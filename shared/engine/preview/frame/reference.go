@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// sampleSide is the longer side, in pixels, of the scaled-down picture whose colors are measured.
+// sampleSide is the length, in pixels, to which a picture's longer side is scaled before its colors are measured.
 const sampleSide = 160
 
 // reference is a stored reference image with three bytes per pixel.
@@ -17,7 +17,7 @@ type reference struct {
 	pixels []byte
 }
 
-// newReference composites an image on white, like finished edits do. It returns nil for nil.
+// newReference composites an image on white, as finished edits do. It returns nil if there is no image.
 func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil

@@ -11,16 +11,17 @@ import (
 type resampler struct {
 	width, height int
 	fromWidth     int
-	// factor is the factor by which both sides shrink if it is an integer, otherwise 0.
+	// factor is the factor by which both sides shrink, or 0 if that is not an integer.
 	factor int
-	// grows is the factor by which both sides grow if it is 2 or 4, otherwise 0.
+	// grows is the factor by which both sides grow if that is 2 or 4. Otherwise it is 0.
 	grows        int
 	across, down []taps
 	squeezed     []uint8
 	sums         []int32
 }
 
-// taps defines an output pixel as a weighted mean of the input pixels starting at first. The weights add up to 1<<14.
+// taps defines an output pixel as a weighted mean of input pixels, starting at the index first. The weights add up to
+// 1<<14.
 type taps struct {
 	first   int
 	weights []int32
@@ -162,7 +163,8 @@ func (s *resampler) mix(out []uint8, t *taps) {
 	}
 }
 
-// One word holds several pixels: every other byte starts a 16-bit lane wide enough for sums.
+// A word contains several pixels. The bytes at even positions are widened to 16-bit lanes, which have enough bits for
+// sums.
 const (
 	evenBytes = 0x00ff00ff00ff00ff
 	lanesOf1  = 0x0001000100010001
@@ -200,7 +202,7 @@ func (s *resampler) average(to, from []uint8, stride int) {
 	}
 }
 
-// halved computes means of 2x2 squares, four at a time. It returns how many pixels it has set.
+// halved computes the means of 2x2 squares, four squares at a time. It returns the number of pixels that it has set.
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
@@ -210,7 +212,8 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered computes means of 4x4 squares, four at a time. It returns how many pixels it has set.
+// quartered computes the means of 4x4 squares, four squares at a time. It returns the number of pixels that it has
+// set.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]
@@ -218,7 +221,7 @@ func quartered(out, from []uint8, stride int) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
 		a, b, c, d := first[4*x:][:16], second[4*x:][:16], third[4*x:][:16], fourth[4*x:][:16]
-		// Each word holds the sums of four 2x4 blocks, then of two 4x4 blocks.
+		// Each word first holds the sums of four 2x4 blocks, then of two 4x4 blocks.
 		sums := squares(a, b) + squares(c, d)
 		others := squares(a[8:], b[8:]) + squares(c[8:], d[8:])
 		sums, others = sums&evenPairs+sums>>16&evenPairs, others&evenPairs+others>>16&evenPairs
@@ -241,7 +244,7 @@ func packed(lanes uint64) uint32 {
 	return uint32(lanes | lanes>>16)
 }
 
-// grow computes a line of an enlarged plane by interpolating horizontally and vertically.
+// grow computes one line of an enlarged plane. It interpolates horizontally and vertically.
 func (s *resampler) grow(out, from []uint8, stride, y int) {
 	grows := s.grows
 	near, phase := y/grows, y%grows
@@ -264,7 +267,7 @@ func (s *resampler) grow(out, from []uint8, stride, y int) {
 	}
 }
 
-// doubled interpolates two pixels between each pair in a line, at 1/4 and 3/4 of the way.
+// doubled interpolates two pixels between each pair of neighbors in a line, at 1/4 and 3/4 of the way.
 func doubled(out, line []uint8) {
 	x := 0
 	for ; x+9 <= len(line); x += 8 {
@@ -285,7 +288,7 @@ func spread(bytes uint64) uint64 {
 	return (bytes | bytes<<8) & evenBytes
 }
 
-// quadrupled interpolates four pixels between each pair in a line, at 1/8, 3/8, 5/8 and 7/8 of the way.
+// quadrupled interpolates four pixels between each pair of neighbors in a line, at 1/8, 3/8, 5/8 and 7/8 of the way.
 func quadrupled(out, line []uint8) {
 	left := uint64(line[0])
 	for x, v := range line[1:] {
@@ -312,8 +315,8 @@ func mingle(to, near, next []uint8, weight, of int) {
 	}
 }
 
-// leaned returns three quarters of each byte in near plus a quarter of the corresponding byte in
-// next. Of its two averages, one is rounded up and the other down.
+// leaned computes, for each byte, three quarters of near plus a quarter of next. It averages twice. One average is
+// rounded up and the other down.
 func leaned(near, next uint64) uint64 {
 	const low7 = 0x7f7f7f7f7f7f7f7f
 	mean := near&next + (near^next)>>1&low7

@@ -50,7 +50,7 @@ func TestShrinkingAveragesPixels(t *testing.T) {
 	}
 }
 
-// Layers process eight pixels at once.
+// Layers process eight pixels at a time. The result must be the same as for single pixels.
 func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){

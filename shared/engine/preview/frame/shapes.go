@@ -50,7 +50,7 @@ type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 // At this radius, in pixels, and above, smoothing leaves no detail that needs full resolution.
 const halvedFrom = 2
 
-// halves reports whether the first operation, apart from warps and fringes, leaves no fine detail.
+// halves reports whether the first operation leaves no fine detail. Warps and fringes before it are ignored.
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -82,8 +82,8 @@ func coarse(op look.Op) bool {
 	return false
 }
 
-// shapings returns the leading operations that can run on luma and chroma. Sharpening there pays
-// off only if the picture is already in luma and chroma.
+// shapings returns the leading operations that can run on luma and chroma. Sharpening on luma and chroma is
+// worthwhile only if the picture already has this format.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	for i, op := range ops {
 		if i > 0 && whole && p.halves(ops[i:]) {
@@ -109,10 +109,10 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// Color differences below this are flattened within a patch; see [look.Smooth].
+// Within a patch, color differences below this are flattened; see [look.Smooth].
 const chromaRange = 0.1
 
-// flatten turns luma into flat patches. Chroma is small and soft and does not need a median, which is slow.
+// flatten turns luma into flat patches. Chroma does not need the slow median, because it is small and soft.
 func (p *program) flatten(op look.Flatten) shaping {
 	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -126,7 +126,8 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape applies the shapings to the planes and converts them to the picture, through tones if there are any.
+// shape applies the shapings to the planes and converts the planes to the picture. If other is not nil, the
+// conversion also applies its tones.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -166,7 +167,7 @@ func (p *program) restore(w *workspace, _ time.Duration) {
 	w.picture, w.other = w.other, w.picture
 }
 
-// pixelate draws blocks in their mean color.
+// pixelate fills each block with its mean color.
 func (p *program) pixelate(op look.Pixelate) step {
 	block := p.pixels(op.Block)
 	width, height := p.size.Width, p.size.Height
@@ -233,10 +234,10 @@ func (p *program) clarity(op look.Clarity) shaping {
 
 // sharpener amplifies a plane's difference from its blurred copy.
 type sharpener struct {
-	// The weights of the plane and of the blurred plane, in units of 1/(1<<sharpBits).
+	// These are the weights of the plane and of the blurred plane, in units of 1/(1<<sharpBits).
 	sharp, wide uint64
-	// ground is a bias that keeps the weighted sum from going negative, because the blurred plane
-	// is added with inverted bits. zero replaces that bias with the bias that the clipping needs.
+	// The blurred plane is added with inverted bits. ground is a bias that keeps this weighted sum from going
+	// negative. zero replaces it with the bias that the clipping needs.
 	ground, zero uint64
 }
 
@@ -276,7 +277,7 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over calls combine with each line of a plane and the corresponding line of a smaller plane, which is enlarged.
+// over enlarges a smaller plane. It calls combine with each line of the plane and the corresponding enlarged line.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {
@@ -302,16 +303,16 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It detects them at the size of the program found, because a
-// picture smoothed at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It detects them at found's size, because a picture smoothed
+// at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks holds each channel's factor, indexed by the ratio of a pixel to its surroundings. From the index clear on,
-	// the factor is 1.
+	// inks holds each channel's factor, indexed by the ratio of a pixel to its surroundings. For indexes of at least
+	// clear, the factor is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {
@@ -384,8 +385,8 @@ func multiplied(a, b uint8) uint8 {
 	return uint8((v + 1 + v>>8) >> 8)
 }
 
-// blurFactor returns how far a picture may shrink before a blur with the given radius in pixels,
-// which hides the loss.
+// blurFactor returns the factor by which a picture may shrink before a blur whose radius is given in pixels. The blur
+// hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 12:

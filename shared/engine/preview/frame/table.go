@@ -14,15 +14,15 @@ type table struct {
 	// levelBits fractional bits, so that one multiplication weights all three. The array is larger
 	// than needed, so that a 16-bit index needs no bounds check.
 	points *[1 << 16]uint64
-	// step is the index distance from a point to its neighbors in red, green and blue.
+	// step is how far the index changes from a point to its next neighbor in red, green and blue.
 	step [channelMask + 1]uint32
-	// places maps each level of red, green and blue to a packed number: the index of the point
-	// below, shifted by placeBits; the fraction of the way to the next point, in units of
-	// 1/(1<<fractionBits); and the channel in the lowest bits.
+	// places maps each level of red, green and blue to a packed number. From the highest bits to the lowest, this
+	// contains the index of the point below, shifted by placeBits; the fraction of the way to the next point, in
+	// units of 1/(1<<fractionBits); and the channel.
 	places [3][256]uint32
 }
 
-// A lane holds a level, its fractional bits, and the bits of a weight.
+// A lane has bits for a level, its fraction, and a weight.
 const (
 	levelBits    = 5
 	fractionBits = 8
@@ -74,9 +74,9 @@ func (t *table) apply(r raster) {
 		}
 		return
 	}
-	// Interpolate in one of the cube's six tetrahedrons: step along the channel with the greatest
-	// fraction first. Each fraction has its channel in the low bits, so that the greatest and least
-	// identify their channels without a branch that depends on the picture.
+	// Interpolate in one of the cube's six tetrahedrons, stepping first along the channel with the greatest fraction.
+	// Each fraction has its channel in the low bits. The greatest and the least fraction thus identify their channels
+	// without a branch that depends on the picture.
 	step := t.step
 	all := step[0] + step[1] + step[2]
 	for i := range red {
@@ -89,7 +89,7 @@ func (t *table) apply(r raster) {
 		base := place >> placeBits
 		p0, p1 := points[uint16(base)], points[uint16(base+step[greatest&channelMask])]
 		p2, p3 := points[uint16(base+all-step[least&channelMask])], points[uint16(base+all)]
-		// Lanes may borrow from each other in intermediate results, but the final sums are correct.
+		// Intermediate results may borrow between lanes, but the final sums are correct.
 		red[i], green[i], blue[i] = levels(p0<<fractionBits + half +
 			(p1-p0)*uint64(high) + (p2-p1)*uint64(middle) + (p3-p2)*uint64(low))
 	}
@@ -112,7 +112,7 @@ const (
 	toneStep = 1 << toneBits
 	// The last step is one above the maximum level.
 	toneSide = 256/toneStep + 1
-	// halfTone rounds levels after bilinear weighting.
+	// halfTone rounds the levels after bilinear weighting.
 	halfTone = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + 2*toneBits - 1)
 )
 
@@ -168,7 +168,7 @@ func (t *tones) join(r raster, from *image.YCbCr) {
 	}
 }
 
-// toned extracts the levels from bilinearly weighted lanes.
+// toned extracts the levels from lanes that were weighted bilinearly.
 func toned(lanes uint64) (red, green, blue uint8) {
 	const below = levelBits + 2*toneBits
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))

@@ -2,7 +2,7 @@ package look
 
 import "cutroom/shared/engine/preview/look/noise"
 
-// Variation returns a seed's small change to every look: a tint in a random direction, and slightly
+// Variation returns the small change that a seed makes to every look: a tint in a random direction, and slightly
 // different light and contrast.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
@@ -13,7 +13,7 @@ func Variation(seed uint32) *LUT {
 	)
 }
 
-// enhance returns corrections that suit any picture, like a careful editor's.
+// enhance returns corrections that suit any picture, as a careful editor makes them.
 func enhance() []Op {
 	return []Op{
 		Clarity{0.06, 0.45},
@@ -24,8 +24,8 @@ func enhance() []Op {
 	}
 }
 
-// Reference returns the look for a request with a reference image and no words. The picture is
-// painted, and the engine applies the image's colors.
+// Reference returns the look for a request with a reference image but no words. It turns the picture into a painting,
+// and the engine applies the image's colors.
 func Reference(seed uint32) Look {
 	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// Area is a part of the picture that a look changes.
+// Area is an area of the picture to which a look applies.
 type Area int
 
 const (
@@ -18,8 +18,8 @@ const (
 
 var areaNames = [...]string{Background: "background", Person: "person"}
 
-// These are the names of the edits of the background. The last three are short for Ground with an argument, or for a
-// change of one area.
+// These are the names of the background edits. The last three are short for Ground with an argument, or for a change
+// of one area.
 const (
 	Ground      = "background"
 	removed     = "remove the background"
@@ -53,8 +53,8 @@ func (a arguments) ground() string {
 	return "background of the reference image"
 }
 
-// areas returns the area that each instruction is about. It adds the edits of the background. It
-// turns their words, and the words for areas, into fillers.
+// areas returns the area that each instruction is about. It adds the background edits. It turns the words for these
+// edits and for areas into fillers.
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
@@ -120,7 +120,7 @@ func isPerson(instruction []part) bool {
 		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
 		return false
 	}
-	only, before := false, false // before: a word for a person was found
+	only, before := false, false // before is true once a word for a person was found
 	turned := instruction[0].class == turning
 	for _, p := range instruction {
 		switch {
@@ -137,7 +137,7 @@ func isPerson(instruction []part) bool {
 	return only || turned
 }
 
-// drop turns the parts for which which returns true into fillers.
+// drop turns parts of an instruction into fillers if the given function selects them.
 func drop(instruction []part, which func(part) bool) {
 	for i, p := range instruction {
 		if which(p) {
@@ -257,8 +257,8 @@ func removes(instruction []part, at int) bool {
 	return false
 }
 
-// painted sets the edit's scene to the words in an instruction that name a scene: those after the
-// word for the background, or else the word before it.
+// painted sets the edit's scene if an instruction names one. The scene is the words after the word for the background
+// or, if there are none, the word before it.
 func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
 	names := func(p part) bool {
 		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != "" // a look such as "snowy"

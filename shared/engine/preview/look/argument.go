@@ -16,7 +16,7 @@ type arguments struct {
 	unit kinds
 	// percent means that the numbers are percentages.
 	percent bool
-	// wanted is a ratio of width to height.
+	// wanted is the requested ratio of width to height.
 	wanted float64
 	color  string
 	// across and down are -1, 0 or 1. placed is true if the prompt names a position.
@@ -25,12 +25,12 @@ type arguments struct {
 	// counter means counterclockwise.
 	counter bool
 	text    string
-	// removed and scene are about the background.
+	// removed and scene are used for the background.
 	removed bool
 	scene   string
 }
 
-// argument is an argument that a part of a prompt gives. A part like "left" may be of either of two kinds.
+// argument is an argument that a prompt gives. An argument such as "left" may be of either of two kinds.
 type argument struct {
 	kinds kinds
 	set   func(*arguments)
@@ -115,7 +115,7 @@ var minutes = sync.OnceValue(func() map[string]bool {
 	return set("m min minute minuto minuten минута минуты минут 分钟 分 دقيقة मिनट মিনিট منٹ")
 })
 
-// directions maps words to places and turns.
+// directions maps words to positions and turns.
 var directions = sync.OnceValue(func() map[string]argument {
 	known := map[string]argument{}
 	at := func(list string, change func(*arguments)) {
@@ -146,7 +146,7 @@ var directions = sync.OnceValue(func() map[string]argument {
 	return known
 })
 
-// argumentAt returns the argument at the beginning of tokens, and how many tokens it has.
+// argumentAt returns the argument at the beginning of tokens, and the number of its tokens.
 func argumentAt(prompt string, tokens []token) (argument, int) {
 	word := tokens[0].text
 	if found, ok := directions()[word]; ok {
@@ -200,7 +200,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	return argument{unit, set}, length
 }
 
-// degrees maps words to strengths of a change.
+// degrees maps words to the strength of a change.
 var degrees = sync.OnceValue(func() map[string]float64 {
 	known := map[string]float64{}
 	for word := range set(`slightly bit little subtle subtly somewhat gently poco peu etwas leicht pouco немного слегка чуть

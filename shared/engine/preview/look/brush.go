@@ -14,8 +14,8 @@ type brush struct {
 	swirl float64
 
 	mu sync.Mutex
-	// laid caches the last strokes, because several textures of a look need them. Sheets of the
-	// same area get the same strokes, even if their pixel sizes differ.
+	// laid caches the last strokes, because several textures of a look need them. Sheets of the same area get the
+	// same strokes even if their sizes in pixels differ.
 	laid strokes
 }
 
@@ -56,7 +56,8 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	laid.rows(func(row int) {
 		for i := range laid.Width {
 			sum := spots.Values[row*laid.Width+i]
-			// Follow the line both ways in one loop, because each step has to wait for the previous one.
+			// Follow the line both ways in one loop, because each step in one direction has to wait for the previous
+			// one.
 			x, y := float64(i)+0.5, float64(row)+0.5
 			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
 			for range steps {
@@ -66,14 +67,14 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 				behind = [2]float64{behind[0] - float64(e[0]), behind[1] - float64(e[1])}
 				sum += float32(spots.between(ahead[0], ahead[1])) + float32(spots.between(behind[0], behind[1]))
 			}
-			// Interpolated between spots, noise has 4/9 of its variance on average.
+			// Noise that is interpolated between spots has, on average, 4/9 of the variance.
 			laid.Values[row*laid.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))
 		}
 	})
 	return strokes{laid, directions}
 }
 
-// ridges draws the paint's relief, lit from the upper left, around 1/2.
+// ridges draws the paint's relief, lit from the upper left, for Add layers. Its values are centered on 1/2.
 func (b *brush) ridges(depth float64) Texture {
 	return func(s *Sheet) {
 		strokes := b.lay(s)

@@ -47,7 +47,7 @@ func (c *cells) find(s *Sheet) pieces {
 	return p
 }
 
-// at returns the result of [diagram.nearest] for the center of a pixel.
+// at returns the result of [diagram.nearest] for the pixel that contains the point (x, y).
 func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
 	n := p.near[int(y*p.unit)*p.across+int(x*p.unit)]
 	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])
@@ -140,7 +140,7 @@ func (c *cells) facets(depth float64) Texture {
 func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)
-		// Threads are soft, and at least a twentieth of a unit wide.
+		// The threads are soft, and at least a twentieth of a unit wide.
 		threads := s.smooth(1.0/360, func(x, y float64) float64 {
 			// Bend the threads so that they still join at opposite borders.
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Edit is an ordinary edit that a prompt requests: geometry, time, text or sound. Its filters are
-// FFmpeg's, so only finished results can have it.
+// Edit is an ordinary edit that a prompt requests: geometry, time, text or sound. Its filters are FFmpeg's, so it
+// works only for finished results.
 type Edit struct {
 	*operation
 	args arguments
-	// Phrase is the requesting phrase, verbatim.
+	// Phrase is the phrase that requests the edit, verbatim.
 	Phrase string
 }
 
@@ -56,7 +56,8 @@ type filters map[Stage]func(arguments, Clip) string
 // operation is an entry of the table of ordinary edits.
 type operation struct {
 	name string
-	// rank is the position in the table. Edits are applied in its order, whatever their order in the prompt.
+	// rank is the position in the table. Edits are applied in the order of the table, whatever their order in the
+	// prompt.
 	rank int
 	// label names the edit with its arguments. If it is nil, the edit's name is used.
 	label   func(arguments) string
@@ -64,7 +65,7 @@ type operation struct {
 	takes   kinds
 	// needs means that the phrase requests nothing without an argument.
 	needs bool
-	// still means that pictures can have the edit too.
+	// still means that the edit also works for pictures.
 	still   bool
 	filters filters
 	// size returns the sides of the result, in the unit of its arguments.
@@ -72,7 +73,7 @@ type operation struct {
 	length func(a arguments, length float64) float64
 }
 
-// The names of edits that need more than filters.
+// These are the names of edits that need more than filters.
 const (
 	Reverse   = "reverse"
 	Loop      = "loop"
@@ -247,10 +248,10 @@ func operations() []operation {
 	}...)
 }
 
-// shortest is the length of the shortest part that a clip can be cut to, in seconds.
+// shortest is the minimum length of the part that a clip can be cut to, in seconds.
 const shortest = 0.2
 
-// cutOut is an operation that keeps the time between two points, in seconds.
+// cutOut returns an operation that keeps the part of a clip between two times. kept returns these times, in seconds.
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
 	span := func(a arguments, length float64) (from, to float64) {
 		from, to = kept(a, length)
@@ -318,7 +319,7 @@ func sound(name, filter string, phrases ...string) operation {
 	}
 }
 
-// tempo returns the filters for a speed. A single filter cannot go below half speed.
+// tempo returns the filters for a speed. Below half speed, it needs more than one filter.
 func tempo(speed float64) string {
 	var chain []string
 	for ; speed < 0.5; speed *= 2 {
@@ -379,7 +380,7 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 		if filter := e.filters[at]; filter != nil {
 			chain = append(chain, filter(e.args, clip))
 		}
-		// A filter that changes the length affects the clip that later filters get.
+		// A filter that changes the length affects the length that later filters get.
 		if e.length != nil && (at == Early || at == Sound) {
 			clip.Length = e.length(e.args, clip.Length)
 		}
@@ -390,8 +391,8 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 // maxUpscaled is the longest side of an upscaled picture, in pixels.
 const maxUpscaled = 4096
 
-// SizeOf returns the size of a result that would be width by height without the edits. The result
-// fits into the same box, unless it is upscaled.
+// SizeOf returns a result's size. width and height are its size without the edits. The size fits into the same box,
+// unless the result is upscaled.
 func SizeOf(edits []Edit, width, height int) (int, int) {
 	w, h := float64(width), float64(height)
 	long, short := max(w, h), min(w, h)

@@ -86,7 +86,7 @@ func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	}
 }
 
-// attract moves every hue towards the nearer of two hues in degrees, and multiplies chroma.
+// attract moves every hue towards the nearer of the hues first and second, in degrees, and multiplies chroma.
 func attract(first, second, share, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		hue := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -100,7 +100,7 @@ func attract(first, second, share, chroma float64) Adjust {
 
 func turn(from, to float64) float64 { return math.Mod(math.Mod(to-from+180, 360)+360, 360) - 180 }
 
-// shift rotates the hues within about width degrees of a hue, and multiplies their chroma.
+// shift rotates the hues that are within about width degrees of a hue, and multiplies their chroma.
 func shift(hue, width, degrees, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		h := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -124,7 +124,8 @@ func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }
 
-// gradientMap replaces colors with a gradient over lightness. share, 0 to 1, is how much of the gradient is mixed in.
+// gradientMap replaces colors with a gradient over lightness. share, from 0 to 1, is the fraction of the gradient in
+// the mix.
 func gradientMap(share float64, stops ...colorStop) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		return c.Lerp(along(stops, c.L), share)
@@ -185,7 +186,7 @@ func clamp(v float64) float64 {
 	return v
 }
 
-// smoothstep rises smoothly from 0 at zero to 1 at one. zero may be the greater of the two.
+// smoothstep rises smoothly from 0 at v = zero to 1 at v = one. zero may be greater than one.
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)

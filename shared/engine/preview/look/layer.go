@@ -18,7 +18,7 @@ type Layer struct {
 	// of a Multiply layer. Add layers ignore it.
 	Tint   [3]float64
 	Motion Motion
-	// Soft means that the texture has no detail that half size would lose.
+	// Soft means that the texture loses no detail at half size.
 	Soft bool
 }
 
@@ -35,7 +35,7 @@ const (
 )
 
 type Motion struct {
-	// Hold is how long the texture stays before it jumps elsewhere, in seconds. 0 means forever.
+	// Hold is how long the texture stays in place before it jumps, in seconds. 0 means forever.
 	Hold float64
 	// Right and Down are speeds in units per second. The texture wraps around at the borders.
 	Right, Down float64
@@ -52,12 +52,12 @@ type Sheet struct {
 	Values []float32
 }
 
-// A jumping layer's sheet is larger than the picture by this margin, in units.
+// The sheet of a jumping layer is larger than the picture by this margin, in units.
 const JumpMargin = 0.25
 
-// JumpAcross and JumpDown determine which part of a jumping layer's sheet covers the picture. After
-// n jumps, it starts at the fractional parts of n x JumpAcross and n x JumpDown, as fractions of
-// the margin. The sequence never repeats.
+// JumpAcross and JumpDown determine which part of a jumping layer's sheet covers the picture. After n jumps, the part
+// starts at the fractional parts of n x JumpAcross and n x JumpDown, as fractions of the margin. The sequence of
+// positions never repeats.
 const (
 	JumpAcross = 0.618034
 	JumpDown   = 0.754878
@@ -77,7 +77,8 @@ func newSheet(width, height int, seed uint32, motion Motion) *Sheet {
 	return &Sheet{Width: width, Height: height, Unit: unit, Seed: uint64(seed), Values: make([]float32, width*height)}
 }
 
-// Draw draws the texture for a size in pixels. A jumping layer is larger by JumpMargin on each axis.
+// Draw draws the texture for a picture size in pixels. The texture of a jumping layer is larger by JumpMargin on each
+// axis.
 func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
@@ -110,7 +111,7 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with combines two layers into one. It returns nil if their modes or motions differ or a layer is tinted.
+// with combines two layers into one. It returns nil if their modes or motions differ, or if one of them is tinted.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -182,7 +183,7 @@ func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }
 
-// soft is a smooth function that is sampled only at regular intervals.
+// soft is a smooth function that is computed only at regular intervals and interpolated between them.
 type soft struct{ *Sheet }
 
 func (c soft) at(x, y float64) float64 { return c.between(x*c.Unit+0.5, y*c.Unit+0.5) }
@@ -201,13 +202,13 @@ func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft 
 
 // fractal is [noise.Field.Fractal] with the given number of waves per unit, sampled coarsely.
 func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
-	// An eighth of the shortest wave.
+	// Use an eighth of the shortest wave.
 	distance := 1 / (waves * float64(int(1)<<(octaves-1)) * 8)
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// place calls draw for every pixel within reach of a position, all in units. A shape that crosses a
-// border continues at the opposite one. Values are only ever raised.
+// place calls draw for every pixel within reach of the position (cx, cy), with all lengths in units. A shape that
+// crosses a border continues at the opposite border. Where shapes overlap, the higher value stays.
 func (s *Sheet) place(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))
@@ -239,7 +240,7 @@ func (s *Sheet) between(x, y float64) float64 {
 	return float64(a + (b-a)*v)
 }
 
-// coarse returns a sheet that covers the same area with larger pixels. size is their size in units.
+// coarse returns a sheet that covers the same area with larger pixels. size is the size of these pixels in units.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
 	c := &Sheet{

@@ -197,7 +197,7 @@ func TestLayersAreCombined(t *testing.T) {
 	}
 }
 
-// Drawing strokes takes most of the time, so a sheet of twice the size reuses them.
+// Drawing strokes is the slowest step, so a sheet of twice the size reuses them.
 func TestBrushTexturesShareStrokes(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))
@@ -211,7 +211,7 @@ func TestBrushTexturesShareStrokes(t *testing.T) {
 	}
 }
 
-// Finding the pieces takes most of the time. Different sheets never share pieces.
+// Finding pieces is the slowest step, so equal sheets share them. Different sheets never do.
 func TestCellTexturesSharePieces(t *testing.T) {
 	c := &cells{perUnit: 22, purpose: 1}
 	sheet := newSheet(320, 180, 1, Motion{})

@@ -6,7 +6,7 @@ type entry struct {
 	phrases []string
 	// generic words request the look only if the prompt names no other look.
 	generic []string
-	// medium is true for artistic media such as paint. Moods, such as weather, are applied before it.
+	// medium is true for artistic media, such as paint. Moods, such as weather, are applied first.
 	medium bool
 	ops    func() []Op
 }

@@ -25,8 +25,8 @@ type Op interface{ isOp() }
 type Smooth struct {
 	// Radius is the spatial standard deviation, in units.
 	Radius float64
-	// Range is a standard deviation: how different neighboring points may be and still mix, as a
-	// fraction of the range from black to white.
+	// Range is the standard deviation of the difference at which neighboring points still mix, as a fraction of the
+	// range from black to white.
 	Range float64
 }
 
@@ -83,7 +83,7 @@ type Bloom struct {
 	Amount    float64
 }
 
-// Fringe shifts red to the left and blue to the right, like bad lenses and tapes.
+// Fringe shifts red to the left and blue to the right, as bad lenses and tapes do.
 type Fringe struct {
 	Shift float64
 }

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// A table has this many points per side, 8 levels apart. Renderers interpolate.
+// A table has this many points per side, so they are 8 levels apart. Renderers interpolate.
 const lutSize = 33
 
 // LUT is a color change, as a table over the sRGB cube.
@@ -24,7 +24,7 @@ type LUT struct {
 
 // NewLUT returns the table that applies the adjustments in order.
 func NewLUT(adjustments ...Adjust) *LUT {
-	// The grid points of all three channels have the same few levels.
+	// All channels have the same few levels, so convert each level only once.
 	var light [lutSize]float64
 	for i := range light {
 		light[i] = oklab.Light(float64(i) / (lutSize - 1))
@@ -105,8 +105,8 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// A table is gentle if a color changes by at most gentleSteps table steps per step of a channel. One step in abruptIn
-// may change the color more, for example at the faces of the cube.
+// A table is gentle if one step of a channel changes the color by at most gentleSteps steps. One step in abruptIn may
+// change it more, for example at the faces of the cube.
 const (
 	gentleSteps = 4.0
 	abruptIn    = 200

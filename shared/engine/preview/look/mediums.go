@@ -92,7 +92,7 @@ func pencilSketch() []Op {
 	}
 }
 
-// steep maps lightness from the range from-to to the range low-high.
+// steep stretches the lightness range [from, to] to [low, high].
 func steep(from, to, low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + (high-low)*smoothstep(from, to, c.L)
@@ -144,7 +144,7 @@ func pixelArt() []Op {
 	}
 }
 
-// pixelPalette returns 32 colors in ramps, like a game console's.
+// pixelPalette returns 32 colors in ramps, like the palette of a game console.
 func pixelPalette() []oklab.Color {
 	var colors []oklab.Color
 	for _, v := range []uint32{

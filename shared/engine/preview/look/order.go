@@ -15,8 +15,8 @@ var closings = sync.OnceValue(func() map[rune]string {
 // maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
 const maxQuotation = 1000
 
-// quotedAt returns the quotation that starts at a token, and the offset of its end in bytes, or 0 without a
-// quotation.
+// quotedAt returns the quotation that starts at a token. end is the offset of its end in bytes, or 0 if no quotation
+// starts there.
 func quotedAt(prompt string, t token) (text string, end int) {
 	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
 	closing, ok := closings()[before]
@@ -50,8 +50,8 @@ func (v *vocabulary) title() meaning {
 	return meaning{}
 }
 
-// order adds the ordinary edits of an instruction. It turns their arguments into fillers, and
-// phrases that request nothing into content.
+// order adds the ordinary edits of an instruction. It turns their arguments into fillers, and edit phrases that
+// request nothing into content.
 func (asked *request) order(prompt string, instruction []part) {
 	if len(instruction) == 0 || instruction[0].class == negation || count(instruction, refusal) > 0 {
 		return
@@ -82,7 +82,7 @@ func (asked *request) order(prompt string, instruction []part) {
 	for n, o := range found {
 		p := &instruction[o.at]
 		if o.edit.name == Title && o.given&quotation == 0 && writes {
-			p.class, p.means = filler, meaning{} // "subtitles" goes with the quotation
+			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"
 			continue
 		}
 		if o.edit.needs && o.given&o.edit.required() == 0 || o.given == 0 && isObject(instruction, o.at) {
@@ -112,7 +112,7 @@ func titles(edits []Edit) (n int) {
 	return n
 }
 
-// ordered is an edit while its arguments are collected.
+// ordered is an edit whose arguments are still being collected.
 type ordered struct {
 	edit Edit
 	// at is the index of the phrase. given is the set of argument kinds that the edit already has.
@@ -141,7 +141,7 @@ func (o *ordered) give(a argument) {
 	}
 }
 
-// spread gives a part's arguments to the edit before it, or else to the edit after it.
+// spread gives a part's arguments to the edit before it or, if that does not take them, to the edit after it.
 func spread(p *part, at int, found []ordered, modified bool) {
 	if p.means.edit != nil {
 		return
@@ -177,7 +177,7 @@ func spread(p *part, at int, found []ordered, modified bool) {
 	}
 }
 
-// isObject reports whether the phrase is about a thing that the prompt names next: "flip the car".
+// isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
 func isObject(instruction []part, at int) bool {
 	for _, p := range instruction[at+1:] {
 		switch {

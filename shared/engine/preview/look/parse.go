@@ -3,7 +3,7 @@ package look
 import "slices"
 
 const (
-	// The maximum number of moods and modifiers in a prompt. More would take time and muddy the picture.
+	// These limit the moods and modifiers in a prompt. More would take time and muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
@@ -119,8 +119,8 @@ func (asked *wishes) look(seed uint32) Look {
 }
 
 // begin puts a color change just before the look's first color change, so that both become one table. Operations
-// before that work on shapes, which a small color change does not affect. If the look has no color change, begin
-// puts the change after smoothing, which may leave a smaller picture.
+// before it work on shapes, so a small color change does not affect them. A look without a color change gets it after
+// smoothing, which may leave a smaller picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -169,7 +169,7 @@ func (asked *wishes) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier with a strength. It returns false if there are already maxModifiers others.
+// modify adds a modifier with a strength. It returns false if there are maxModifiers others already.
 func (asked *wishes) modify(m *modifier, by float64) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true

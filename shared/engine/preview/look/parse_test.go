@@ -91,7 +91,7 @@ func equal(a, b Look) bool {
 	return true
 }
 
-// Phrases are unique and recognized, lengths are useful, and color tables vary with the seed.
+// Phrases are unique and recognized, lengths are reasonable, and color tables vary with the seed.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {

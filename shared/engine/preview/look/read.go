@@ -10,7 +10,7 @@ type Result struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Areas lists the looks and changes of single areas, such as "watercolor (background)".
+	// Areas lists the looks and changes that apply to one area, such as "watercolor (background)".
 	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []Edit
@@ -18,8 +18,8 @@ type Result struct {
 	Empty, Declined bool
 }
 
-// Read returns how a prompt is understood. known may be nil. Words for which it returns true are
-// handled by the caller and not listed as ignored.
+// Read returns how a prompt is understood. Words for which known returns true are handled by the caller and not
+// listed as ignored. known may be nil.
 func Read(prompt string, known func(word string) bool) Result {
 	return newRequest(maxMoods).read(prompt, known).result()
 }
@@ -60,10 +60,10 @@ type part struct {
 	first, last token
 	// means is the meaning of a lexicon phrase. It is zero for words that the caller handles.
 	means meaning
-	// arguments may belong to an ordinary edit. strength, unless 0, may belong to a modifier.
+	// arguments are for an ordinary edit. strength is for a modifier, or 0.
 	arguments []argument
 	strength  float64
-	// alone is true if the phrase may instead name an object in the picture.
+	// alone is true if the phrase may name an object in the picture instead.
 	alone bool
 	// whole is true for words that refer to the entire picture. scope is true for words that make
 	// an adjacent color apply to the entire picture.
@@ -207,7 +207,7 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether an instruction is only a color or a degree, like the first part of "a red, leather jacket".
+// isBare reports whether an instruction is only a color or a degree, like "a red" in "a red, leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -305,7 +305,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 	return followed, left
 }
 
-// strengthAt returns a modifier's strength, given by the words before it or else by the words after it.
+// strengthAt returns a modifier's strength, which is given by the words before it or, if there are none, after it.
 func strengthAt(instruction []part, at int) float64 {
 	for before := at - 1; before >= 0 && instruction[before].class == filler; before-- {
 		if s := instruction[before].strength; s != 0 {
@@ -324,7 +324,7 @@ func strengthAt(instruction []part, at int) float64 {
 }
 
 const (
-	// The maximum number of quoted parts, and their maximum length in code points.
+	// These limit the number of quoted parts, and their length in code points.
 	maxQuotes = 6
 	maxQuote  = 60
 )

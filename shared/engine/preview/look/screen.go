@@ -4,7 +4,7 @@ import "math"
 
 // Textures of screens, printing presses and toys.
 
-// dots is a halftone screen centered on 1/2, for Add layers. cell is in units, angle in degrees.
+// dots is a halftone screen for Add layers. Its values are centered on 1/2. cell is in units, angle in degrees.
 func dots(amplitude, cell, angle float64) Texture {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return func(s *Sheet) {
@@ -17,7 +17,7 @@ func dots(amplitude, cell, angle float64) Texture {
 	}
 }
 
-// bayer is an ordered dither around 1/2, aligned with the blocks of a Pixelate, for Add layers.
+// bayer is an ordered dither aligned with Pixelate blocks, for Add layers. Its values are centered on 1/2.
 func bayer(amplitude, block float64) Texture {
 	matrix := [4][4]float64{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
 	return func(s *Sheet) {
@@ -45,7 +45,7 @@ func bricks(depth, block float64) Texture {
 				rim := bell((r - 0.6) / 0.13)
 				v += rim * (-x - y) / max(r, 0.01) * 0.8
 				v += 0.12 * smoothstep(0.62, 0.5, r)
-				// Its shadow falls to the lower right.
+				// The stud's shadow falls to the lower right.
 				v -= 0.5 * smoothstep(0.62, 0.7, r) * smoothstep(0.95, 0.62, math.Hypot(x-0.16, y-0.16))
 				if max(math.Abs(x), math.Abs(y)) > 1-2.4/float64(side) {
 					v -= 0.45
@@ -108,7 +108,7 @@ func code(amount float64) Texture {
 		}
 		glyphs := make([]uint32, columns*rows)
 		for i := range glyphs {
-			// Each glyph has five rows of four dots. With many dots set, glyphs look like writing.
+			// Each glyph has five rows of four dots. Many dots are set, so that glyphs look like writing.
 			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws new numbers
 		}
 		s.fill(func(x, y float64) float64 {

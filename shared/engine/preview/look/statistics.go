@@ -67,7 +67,7 @@ func Transfer(from, to Statistics) *LUT {
 		}
 		// Keep half of the picture's own lightness contrast, which carries the scene.
 		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
-		// Keep black and white free of color casts that no light would cause.
+		// Reduce color casts in black and white, which no light would cause.
 		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
 		k = 0.35 + 0.65*k
 		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}

@@ -1,6 +1,6 @@
 package look
 
-// stronger returns operations with a multiple of their effect: 1 is unchanged.
+// stronger multiplies the effect of operations by a factor.
 func stronger(ops []Op, by float64) []Op {
 	if by == 1 {
 		return ops

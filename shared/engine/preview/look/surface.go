@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Textures of painting surfaces and tools, drawn around 1/2, for Add layers.
+// Textures of painting surfaces and tools, for Add layers. Their values are centered on 1/2.
 
 // paper is the tooth of rough paper, lit from the upper left.
 func paper(depth float64) Texture {
@@ -37,7 +37,7 @@ func canvas(depth float64) Texture {
 	}
 }
 
-// pigment draws how watercolor settles: soft blooms with darker rims.
+// pigment draws watercolor as it settles: soft blooms with darker rims.
 func pigment(depth float64) Texture {
 	return func(s *Sheet) {
 		wash, grains := s.fractal(s.field(3), 3.2, 4), s.field(4)
@@ -49,11 +49,11 @@ func pigment(depth float64) Texture {
 	}
 }
 
-// hatching draws pencil strokes. Combined with a steep grade, they are thicker in darker areas.
+// hatching draws pencil strokes. A steep grade makes them thicker in darker areas.
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)
-		// Two layers of strokes in different directions.
+		// These are two layers of strokes in different directions.
 		lines := func(angle, every, apart float64) func(x, y float64) float64 {
 			sin, cos := math.Sincos(angle)
 			bend := s.smooth(1.0/80, func(x, y float64) float64 { return hand.Fractal((x+apart)*5, y*5, 2) })

@@ -13,8 +13,8 @@ const (
 	maxMended = 100
 )
 
-// mend replaces misspelled words with words from the vocabulary. It leaves words unchanged that have another
-// meaning in the vocabulary or in English. It assumes that the first letter is correct.
+// mend replaces misspelled words with words from the vocabulary, unless they have a meaning in the vocabulary or in
+// English. It assumes that the first letter is correct.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -30,8 +30,8 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the vocabulary word that text misspells. It returns no word if words of different
-// looks are equally near.
+// nearest returns the vocabulary word that text probably misspells. found is false if words of different looks are
+// equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)

@@ -41,8 +41,8 @@ func (m meaning) name() string {
 type vocabulary struct {
 	// meanings is keyed by a phrase's first word.
 	meanings map[string][]meaning
-	// words contains the words of all phrases. known also contains correct words with a similar
-	// spelling. Only a word that is not in known is treated as misspelled.
+	// words contains the words of all phrases. known also contains correct words that look similar. A word in known
+	// is never treated as misspelled.
 	words, known map[string]bool
 	// long maps first letters to the words that may be recognized when misspelled.
 	long map[rune][]string

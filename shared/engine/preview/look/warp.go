@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Warp gives each pixel the color of another pixel, at a distance of whole pixels.
+// Warp gives each pixel the color of another pixel, which is a whole number of pixels away.
 type Warp struct {
-	// Across and Down give the source point relative to each point: 1/2 is the point itself, 0 is
-	// Reach to the left or above, and 1 is Reach to the right or below. nil means 1/2 everywhere.
+	// Across and Down give the source of each point: 1/2 is the point itself, 0 is Reach to the left or above, and 1
+	// is Reach to the right or below. nil means 1/2 everywhere.
 	Across, Down Texture
 	Reach        float64
 	Motion       Motion
@@ -38,7 +38,7 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2 with scale waves per unit. Each use within a look needs its own purpose.
+// wobble is smooth noise, centered on 1/2, with scale waves per unit. Each use in a look needs a different purpose.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -46,7 +46,7 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples draws seamless waves around 1/2: count waves over the height, or over the width if across is set.
+// ripples draws seamless waves centered on 1/2: count waves over the height, or over the width if across is set.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -61,7 +61,7 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement: each line moves slightly, and the lines of one band move far.
+// tracking is the displacement of a worn tape: each line moves slightly, and the lines in one band move far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -107,7 +107,7 @@ func mist(amount float64) Texture {
 	return func(s *Sheet) {
 		bank := s.field(47)
 		width, height := s.aspect()
-		// A quarter of the shortest wave, which is 1/54 of a unit.
+		// This is a quarter of the shortest wave, which is 1/54 of a unit.
 		density := s.smooth(1.0/216, func(x, y float64) float64 {
 			// Map x to a circle in the noise field, so that both ends of a row match.
 			turn := x / width * 2 * math.Pi

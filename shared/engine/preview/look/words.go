@@ -12,7 +12,7 @@ import (
 type token struct {
 	// text is the word in the normalized spelling of phrases; see normal.
 	text string
-	// The word's position in the prompt, in bytes.
+	// from and to are the word's position in the prompt, in bytes.
 	from, to int
 	// clause is the number of clauses before the word. Punctuation ends a clause.
 	clause int

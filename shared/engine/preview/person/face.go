@@ -16,7 +16,7 @@ import (
 //go:embed facefinder
 var facefinder []byte
 
-// classifier returns the face detector, which is safe for concurrent use.
+// classifier loads the face detector, which is safe for concurrent use.
 var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 	found, err := pigo.NewPigo().Unpack(facefinder)
 	if err != nil {

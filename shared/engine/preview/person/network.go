@@ -77,7 +77,7 @@ func (c *convolution) pack(stored []float32) {
 	}
 }
 
-// half returns the value of a float16, which is finite.
+// half returns the value of a float16, which must be finite.
 func half(bits uint16) float32 {
 	sign, exponent, fraction := uint32(bits>>15)<<31, int(bits>>10&31), uint32(bits&1023)
 	if exponent == 0 {
@@ -113,8 +113,8 @@ func (p *pass) tensor(height, width, channels int) tensor {
 	return tensor{height, width, channels, values}
 }
 
-// mask returns how likely each pixel shows a person, from 0 to 1. Sides are multiples of 16. The
-// architecture is MobileNetV3's with a decoder.
+// mask returns how likely each pixel shows a person, from 0 to 1. Sides are multiples of 16. The architecture is
+// MobileNetV3 with a decoder.
 func (p *pass) mask(picture tensor) tensor {
 	p.next, p.used = 0, 0
 	whole := swish(p.convolve(picture))              // half of the picture's size
@@ -221,7 +221,7 @@ func (p *pass) mean(from tensor) tensor {
 	return to
 }
 
-// double enlarges by interpolation between the centers of pixels.
+// double doubles the size by interpolating between pixel centers.
 func (p *pass) double(from tensor) tensor {
 	to := p.tensor(2*from.height, 2*from.width, from.channels)
 	// neighbors returns the two sources of a line of the result, and the weight of the second.
@@ -266,7 +266,7 @@ func (p *pass) layer() *convolution {
 	return &p.layers[p.next-1]
 }
 
-// convolve pads the picture with zeros, fewer at the top and the left.
+// convolve pads the picture with zeros, with fewer at the top and left.
 func (p *pass) convolve(from tensor) tensor {
 	c := p.layer()
 	to := p.tensor(from.height/c.stride, from.width/c.stride, c.outputs)

@@ -11,7 +11,7 @@ const (
 	// longer is the longer side of the networks' pictures. Sides must be multiples of step.
 	longer = 256
 	step   = 16
-	// wide is the ratio of width to height from which the network for landscapes is better.
+	// At this ratio of width to height and above, the network for landscapes is better.
 	wide = 1.6
 )
 
@@ -39,8 +39,8 @@ func NewFinder(size catalog.Size) (*Finder, error) {
 	return &Finder{picture: picture, pass: pass{layers: layers}}, err
 }
 
-// Mask sets how likely each pixel shows a person, from 0 to 255. The picture has three bytes per
-// pixel and the Finder's size. Masks change smoothly, except at cuts.
+// Mask sets each pixel to how likely it shows a person, from 0 to 255. The picture has three bytes per pixel and the
+// Finder's size. Masks change smoothly, except at cuts.
 func (f *Finder) Mask(picture []byte, mask []uint8) {
 	for i, v := range picture {
 		f.picture.values[i] = float32(v) / 255
@@ -50,7 +50,7 @@ func (f *Finder) Mask(picture []byte, mask []uint8) {
 		f.mask = append(f.mask[:0], found...)
 	}
 	for i, v := range found {
-		// Where the network is uncertain, the mask follows the last mask.
+		// Where the network is uncertain, the mask follows the previous mask.
 		sure := (2*v - 1) * (2*v - 1)
 		f.mask[i] = v + (f.mask[i]-v)*(1-sure)*0.7
 		mask[i] = uint8(f.mask[i]*255 + 0.5)

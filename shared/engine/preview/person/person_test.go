@@ -53,7 +53,7 @@ func maskOf(t testing.TB, picture []byte, size catalog.Size) []uint8 {
 	return mask
 }
 
-// The tflite runtime 2.3.0 (package ai-edge-litert) computed the values from the original files.
+// The expected values were computed from the original files by the tflite runtime 2.3.0 (package ai-edge-litert).
 func TestMasksEqualTheOriginalNetworks(t *testing.T) {
 	type point struct {
 		y, x int

@@ -9,7 +9,7 @@ import (
 // air describes a landscape's light: the sky from the horizon up, and matching colors.
 type air struct {
 	sky []stop
-	// The light around the sun, the color of distant objects, and the clouds' lit and dark sides.
+	// These are the light around the sun, the color of distant objects, and the clouds' lit and dark sides.
 	glow, haze, cloud, shade rgb
 	// ink is the color of near objects against the light.
 	ink rgb
@@ -68,13 +68,13 @@ func airs() map[string]air {
 type heaven struct {
 	air
 	clouds, stars *noise.Field
-	// The horizon, and the sun's position and radius, as fractions of the height.
+	// These are the horizon, and the sun's position and radius, as fractions of the height.
 	horizon, sunX, sunY, sun float64
 	// cover is the cloudiness, about -0.2 to 0.3. drift is how far the clouds have moved.
 	cover, drift float64
 }
 
-// color returns the sky's color above the horizon. disc, 0 or 1, is whether the sun itself is visible.
+// color returns the sky's color above the horizon. disc is 1 if the sun itself is visible, otherwise 0.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)
@@ -119,7 +119,7 @@ func newProfile(width float64, top func(x float64) float64) profile {
 	return p
 }
 
-// Outlines extend this far beyond the picture, for reflections and moving viewpoints.
+// Outlines extend this far beyond the picture's sides, for reflections and moving viewpoints.
 const profileMargin = 0.6
 
 func (p profile) at(x float64) float64 {

@@ -103,7 +103,7 @@ func (o *bayView) water(x, y float64) rgb {
 	mirrorY := 2*shore - y + slope*0.10*(0.25+depth)
 	c := o.above(x+slope*0.012, min(mirrorY, shore-0.001), 0)
 	c = c.mix(o.sea, 0.22+0.4*depth)
-	// The sun's path on the water: facets that tilt towards the sun glitter.
+	// This is the sun's path on the water: facets that tilt towards the sun glitter.
 	path := math.Exp(-math.Abs(x-o.sky.sunX)*(9-5*depth)) * (1 - 0.65*depth)
 	c = c.plus(o.day.glow.times(path * (0.22 + 1.3*smooth(0.18, 0.55, slope))))
 	c = c.plus(o.day.cloud.times(0.10 * smooth(0.3, 0.6, chop)))
@@ -132,7 +132,7 @@ func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	return c, a
 }
 
-// gulls draws birds that cross the sky. It returns how much of the point they cover.
+// gulls draws birds that cross the sky. It returns the fraction of the point that they cover.
 func gulls(x, y, t, aspect float64) float64 {
 	if y > 0.32 {
 		return 0

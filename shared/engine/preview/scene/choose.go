@@ -43,10 +43,10 @@ func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// meanings maps words to their meanings.
+// meanings maps words to meanings, such as the name of a place.
 type meanings map[string]string
 
-// meaningsOf takes the words of each meaning, separated by spaces.
+// meaningsOf takes lists of words, separated by spaces, by meaning.
 func meaningsOf(lists map[string]string) meanings {
 	m := meanings{}
 	for meaning, list := range lists {
@@ -57,7 +57,7 @@ func meaningsOf(lists map[string]string) meanings {
 	return m
 }
 
-// The times of day and the weather.
+// These are the times of day and the weather.
 var lights = meaningsOf(map[string]string{
 	"sunset": "sunset dusk evening golden autumn",
 	"dawn":   "sunrise dawn morning spring pastel soft",

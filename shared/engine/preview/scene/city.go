@@ -9,7 +9,7 @@ import (
 const (
 	// ground is the y of the street's edge.
 	ground = 0.74
-	// The number of rows of towers, one behind another.
+	// depths is the number of rows of towers, one behind another.
 	depths = 3
 )
 

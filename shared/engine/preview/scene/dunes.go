@@ -8,7 +8,7 @@ import (
 
 const (
 	desertEdge = 0.46
-	// The number of dunes, one behind another.
+	// duneCount is the number of dunes, one behind another.
 	duneCount = 6
 )
 
@@ -38,7 +38,7 @@ type desertView struct {
 	*desert
 	t   float64
 	sky heaven
-	// feet holds how far below its crest a dune's shadow ends.
+	// feet holds the distance from a dune's crest down to the end of its shadow.
 	crests, feet [duneCount]profile
 }
 

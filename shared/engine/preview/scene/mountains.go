@@ -8,7 +8,7 @@ import (
 
 const (
 	valley = 0.78
-	// The number of ranges, one behind another.
+	// rangeCount is the number of ranges, one behind another.
 	rangeCount = 5
 )
 
@@ -86,7 +86,7 @@ func (m *massif) treetops(t, aspect float64) profile {
 	})
 }
 
-// color paints front to back: the firs, the ranges from the nearest, and the sky.
+// color paints from front to back: the firs, the ranges from the nearest on, and the sky.
 func (v *mountainView) color(x, y float64) rgb {
 	if y > 0.7 {
 		if a := cover(v.firs.at(x)-y, 0.003); a == 1 {

@@ -30,7 +30,7 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)
 	group, ctx := errgroup.WithContext(ctx)
-	// Use as many goroutines as for a texture; see look.Sheet.
+	// Use as many goroutines as textures do; see look.Sheet.
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
 	const band = 16
 	for top := 0; top < height; top += band {

@@ -4,7 +4,7 @@ import "math"
 
 // A shape is defined by the distance from its outline: negative inside, positive outside, in picture heights.
 
-// cover converts a distance to how much of a point is covered, with a soft edge.
+// cover converts a distance to the fraction of a point that is covered, with a soft edge.
 func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
 
 // capsule returns the distance from a line between a and b with round ends, whose radius is ra at a and rb at b.

@@ -31,13 +31,13 @@ func CanDraw(text string) bool {
 }
 
 const (
-	// Lines are at most this fraction of the picture's width, and the text this fraction of its height.
+	// widest limits the width of a line, and highest the height of the text, as fractions of the picture's.
 	widest, highest = 0.9, 0.4
 	maxRunes        = 300
 )
 
-// Draw draws a text with an outline, as large as fits a picture of the given size. The image is as
-// large as the text. Unknown colors are white.
+// Draw draws a text with an outline, as large as fits a picture of the given size. The returned image is as large as
+// the text. Unknown colors are white.
 func Draw(text, name string, size catalog.Size) (image.Image, error) {
 	parsed, err := loaded()
 	if err != nil {
@@ -74,8 +74,8 @@ func Draw(text, name string, size catalog.Size) (image.Image, error) {
 	}
 }
 
-// grown returns a mask that is larger by a radius in pixels. It copies the mask to the points of two
-// circles, which leave no gap between letters of this weight.
+// grown returns a mask that is larger by a radius in pixels. It copies the mask to points on two circles, which
+// leaves no gaps for letters of this weight.
 func grown(mask *image.Alpha, radius int) *image.Alpha {
 	large := image.NewAlpha(mask.Rect)
 	copy(large.Pix, mask.Pix)
@@ -92,7 +92,7 @@ func grown(mask *image.Alpha, radius int) *image.Alpha {
 	return large
 }
 
-// wrap divides words into lines and returns the width of the widest, in pixels.
+// wrap divides words into lines no wider than most and returns the width of the widest, in pixels.
 func wrap(face font.Face, words []string, most int) (lines []string, width int) {
 	line := ""
 	for i, word := range words {

@@ -8,7 +8,7 @@ import (
 
 type Ignored struct {
 	Why string `json:"why"`
-	// Unless names a field that, if set, gives this field an effect. It may be "".
+	// Unless names another field. If that field is set, this field has an effect. It may be "".
 	Unless string `json:"unless,omitempty"`
 }
 
@@ -24,7 +24,7 @@ func Ignores(m *catalog.Model) map[string]Ignored {
 	return ignored
 }
 
-// Unsupported returns the reason why the engine makes no edits of a kind, or "".
+// Unsupported returns why the engine makes no edits of a kind, or "".
 func Unsupported(kind catalog.Kind) string {
 	if kind == catalog.TryOn {
 		return "Try-on needs a GPU engine: set CUTROOM_ENGINE on the server to connect one."

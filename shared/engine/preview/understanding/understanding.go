@@ -82,7 +82,7 @@ func ofLook(asked Request) Result {
 	}
 	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
 	if asked.Reference && used {
-		// The reference image is used as the logo or the background, so its colors are not.
+		// The reference image is the logo or the background, so its colors are not applied.
 	} else if asked.Reference && !read.Declined && (followed || !left) {
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
@@ -144,7 +144,7 @@ func (r Result) Length(clip time.Duration) time.Duration {
 	return time.Duration(look.LengthOf(r.Edits, clip.Seconds()) * float64(time.Second))
 }
 
-// needed names the missing requirement of edits that do not fit a request.
+// needed names the requirement that a request must meet for the edits.
 func needed(asked Request) string {
 	switch {
 	case asked.Live:

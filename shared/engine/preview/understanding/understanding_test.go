@@ -83,7 +83,7 @@ var answers = []answer{
 	{edit, "اسے واٹر کلر بنا دیں", "watercolor", "", ""},
 	{edit, "mach es zu einem Ölgemälde", "oil painting", "", ""},
 	{edit, "水彩画風にして", "watercolor", "", ""},
-	// The background and the person are edited apart.
+	// The background and the person are edited separately.
 	{edit, "blur everything but the person", "blur (background)", "", ""},
 	{edit, "black and white background with the person in color", "grayscale (background)", "", ""},
 	{edit, "anime background and make the person watercolor", "anime (background); watercolor (person)", "", ""},

@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/platform/sandbox/libraries"
 )
 
-// The first arguments that start a helper or a search. The library's path follows.
+// These first arguments start a helper or a search. The library's path follows.
 const (
 	Name       = "cutroom-c2pa-helper"
 	SearchName = "cutroom-c2pa-search"
 )
 
-// Any program started with a helper's argument becomes a helper, even a test; see package launcher.
+// Any program becomes a helper if it is started with a helper's argument, even a test; see package launcher.
 func init() {
 	if len(os.Args) != 3 {
 		return

@@ -91,7 +91,8 @@ func yield() error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
-// reserveStep is in bytes. The system rejects a single request for more memory than it has in total.
+// reserve requests memory in steps of reserveStep bytes. The system rejects a single request for more memory than it
+// has in total.
 const reserveStep = 256 << 20
 
 // reserve checks whether the system could provide the memory, without using it.
@@ -130,8 +131,8 @@ func filterCalls(filter []uint64) error {
 }
 
 // dropRights drops all of root's capabilities except for reading files, because the server may have stored the inputs
-// as another user. Landlock limits the program's reads. Root in a container may lack even that capability. It can
-// then read only its own files, so dropRights fails if own is set.
+// as another user. Landlock limits the program's reads. If own is set, the program runs as its own user, and
+// dropRights fails if root lacks that capability, as in some containers.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}
@@ -147,7 +148,7 @@ func dropRights(own bool) error {
 		if number == kept {
 			continue
 		}
-		// The kernel rejects capabilities that it does not know, which cannot be held anyway.
+		// The kernel rejects capabilities that it does not know. No process can have them anyway.
 		_ = control(syscall.PR_CAPBSET_DROP, number, 0, 0)
 	}
 	if own {

@@ -34,7 +34,7 @@ type Order struct {
 
 	Program string
 	Args    []string
-	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or "".
+	// Executes and Reads list the files that the program may execute and read. Folder is the writable folder, or "".
 	Executes, Reads []string
 	Folder          string
 
@@ -82,7 +82,7 @@ func init() {
 
 func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error() + "\n") }
 
-// Package fmt would require initializing much of the standard library first.
+// failed does not use package fmt, which would require initializing much of the standard library first.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
 func (a Ability) String() string {

@@ -20,7 +20,7 @@ const (
 	reserved   = "reserve"
 	background = "background"
 	status     = "status"
-	// end marks the start of the program and its arguments.
+	// end separates the order from the program and its arguments.
 	end = "--"
 )
 

@@ -45,7 +45,7 @@ func Now() Loaded {
 // Find returns the path of the library whose file name starts with name, or "".
 func (l Loaded) Find(name string) string {
 	for _, path := range l.Files {
-		// Package path/filepath would be initialized too late.
+		// Do not use path/filepath, which would be initialized too late.
 		if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], name) {
 			return path
 		}

@@ -50,9 +50,9 @@ var unknown = []string{
 	"map_shadow_stack", "cachestat",
 }
 
-// The ioctl requests that libraries make on any file: whether it is a terminal and how wide, how
-// much can be read, whether reads block (FIONBIO), and whether it is closed on exec (FIOCLEX). The
-// numbers are from asm-generic/ioctls.h, which all architectures with a filter share.
+// The ioctl requests that libraries make on any file: is it a terminal and how wide, how much can be read, set
+// blocking (FIONBIO) and close on exec (FIOCLEX). The numbers are from asm-generic/ioctls.h, which all architectures
+// with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}

@@ -26,7 +26,7 @@ type Span struct {
 	TraceID, SpanID, Parent string
 	Start, End              time.Time
 	Failed                  bool
-	// Lists in Attributes are joined by commas. Events contains the names of the events.
+	// Lists in Attributes are joined by commas. Events contains event names.
 	Attributes map[string]string
 	Events     []string
 }

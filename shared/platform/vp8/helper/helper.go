@@ -1,5 +1,5 @@
-// Package helper turns this program into a helper for package vp8, or into the search for libvpx.
-// It imports little, which saves time and memory in every session; see package launcher.
+// Package helper turns this program into a helper for package vp8, or into the process that searches for libvpx. It
+// imports little, which saves time and memory in every session; see package launcher.
 package helper
 
 import (

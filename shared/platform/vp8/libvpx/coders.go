@@ -19,8 +19,8 @@ type Decoder struct {
 
 func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
 
-// Decode decodes a frame into a 4:2:0 picture, which it gets from to(size). shown is false for frames that only
-// prepare later ones. Errors: ErrBroken.
+// Decode decodes a frame into the 4:2:0 picture that to(size) returns. shown is false for frames that only prepare
+// later ones. Errors: ErrBroken.
 func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
 	if len(frame) == 0 {
 		return false, ErrBroken
@@ -81,7 +81,7 @@ func (d *Decoder) Close() {
 }
 
 type Encoding struct {
-	// At is when the frame is shown, in the stream's time. It must increase.
+	// At is the frame's timestamp in the stream. It must increase.
 	At time.Duration
 	// Bitrate is in kbit/s. It may change with every frame.
 	Bitrate int

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// names returns the file names to try, newest first. The number is the version of the binary
-// interface. The parts used here have never changed, which check verifies.
+// names returns the file names to try, newest first. The number is the version of the binary interface. The parts
+// used here are the same in all versions so far; check verifies this.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{

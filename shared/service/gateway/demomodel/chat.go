@@ -160,8 +160,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call: the tool in tool_choice, or else the first tool, unless a tool has already
-// returned a result. Otherwise it returns nil.
+// called returns the tool to call: the tool named in tool_choice, or else the first tool. It returns nil if no call
+// is allowed, or if none is required and a tool has already returned a result.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -260,7 +260,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	})
 }
 
-// choice returns text of the reply as a choice. For a chat, the text is in a message or a delta.
+// choice returns text as a choice of the reply. For a chat, the text is in a message or a delta.
 func (r *reply) choice(index int, part, text string, first bool, finish any) object {
 	c := object{"index": index, "logprobs": nil, "finish_reason": finish}
 	if r.completion {

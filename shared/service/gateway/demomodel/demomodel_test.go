@@ -80,7 +80,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat requests a chat completion. more holds additional fields, each preceded by a comma.
+// chat requests a chat completion. more contains additional fields, each preceded by a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+

@@ -21,7 +21,7 @@ func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil
 	}
-	const most = 64 << 10 // each nesting level is parsed again
+	const most = 64 << 10 // limits the work: each level is parsed again
 	if len(text) > most {
 		return "", fmt.Errorf("the demonstration model reads at most %d bytes of a schema", most)
 	}

@@ -70,7 +70,7 @@ func (c *ToolCalls) Add(index int64, call gjson.Result) *ToolCall {
 	return added
 }
 
-// keep stores arguments of a call that waits. It returns their number of bytes.
+// keep stores arguments of a waiting call and returns their size in bytes.
 func (c *ToolCall) keep(arguments gjson.Result) int {
 	before := len(c.arguments)
 	if arguments.IsObject() {

@@ -21,7 +21,7 @@ type Call struct {
 	Created int64
 	// PromptTokens estimates the prompt's tokens, which servers report only at the end of a stream.
 	PromptTokens func() int64
-	// Kept means that the response will be kept. Previous is the response that the call continues, as JSON, or nil.
+	// Kept means that the response will be stored. Previous is the response that the call continues, as JSON, or nil.
 	Kept     bool
 	Previous []byte
 	// Keep receives the response at the end of a stream. It may be nil.
@@ -41,7 +41,7 @@ func chatOnly(name string) bool {
 	return false
 }
 
-// Renamed returns an error about the chat request with the dialect's field names.
+// Renamed converts an error about the chat request to the dialect's field names.
 func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	prompt, limit := "messages", "max_tokens"
 	if route == catalog.Responses {

@@ -23,7 +23,8 @@ type Messages struct {
 	started bool
 	block   int
 	kind    kind
-	// arguments holds a call's arguments for a complete response, as JSON without quotes. object replaces them.
+	// arguments holds a call's arguments for a complete response, as JSON without quotes. If object is not empty, it
+	// is used instead.
 	arguments []byte
 	object    string
 }

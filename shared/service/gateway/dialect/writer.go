@@ -139,7 +139,7 @@ func (w *writer) part(text string) {
 	})
 }
 
-// picture writes an image_url part. The pieces are concatenated to a JSON string.
+// picture writes an image_url part. The pieces are concatenated into a JSON string.
 func (w *writer) picture(pieces ...string) {
 	w.object(func() {
 		w.raw("type", `"image_url"`)

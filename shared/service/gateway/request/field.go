@@ -208,8 +208,8 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the known field that a case-insensitive model server would take a name for.
-// MAX_TOKENS must not bypass a limit.
+// looksLike returns the known field for which a case-insensitive model server would mistake a name. MAX_TOKENS must
+// not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {

@@ -19,7 +19,7 @@ const (
 	maxMembers = 1 << 18
 	// maxValues limits the commas in a request, and thus the values, because parsing each takes time.
 	maxValues = 1 << 20
-	// maxParam limits how many bytes of a caller's name an error repeats.
+	// maxParam limits how many bytes of a field name from the caller an error repeats.
 	maxParam = 256
 	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next body.
 	maxReaderBuffer = 16 << 10
@@ -126,7 +126,7 @@ func (r *jsonReader) key() ([]byte, span, error) {
 	return r.name, at, err
 }
 
-// string returns a JSON string decoded. The result is valid until the next call.
+// string decodes a JSON string. The result is valid until the next call.
 func (r *jsonReader) string(value jsontext.Value) []byte {
 	inside := value[1 : len(value)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
@@ -150,7 +150,8 @@ func (r *jsonReader) end() error {
 
 // checkNesting checks the depth and the numbers of members and values before the body is parsed.
 func checkNesting(body []byte) *apierror.Error {
-	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing.
+	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing and usually
+	// enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
@@ -179,8 +180,8 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON returns the error for a body that could not be parsed. The only caller text that it
-// repeats is a duplicate name.
+// notJSON returns the error for a body that could not be parsed. It repeats nothing from the body except a duplicate
+// name.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {

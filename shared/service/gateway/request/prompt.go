@@ -50,7 +50,7 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which is a prompt, or an input of Responses that is not an array.
+// input checks an embeddings input, which has a prompt's formats, or a Responses input that is not an array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:

@@ -11,8 +11,8 @@ type member struct{ key, value span }
 // maxNamed limits the edits, because each takes more memory than a short message.
 const maxNamed = 10_000
 
-// nameReasoning renames or repeats the reasoning in messages so that the model servers find it. It leaves messages
-// unchanged that have both fields, and all messages after maxNamed edits.
+// nameReasoning renames or repeats the reasoning in messages so that the model servers find it. Messages that have
+// both fields, and all messages after maxNamed edits, stay unchanged.
 func (w *rewriting) nameReasoning(r *Request, translated bool) {
 	wanted, body := r.Model.Reasoning, r.body
 	if wanted == "" && translated {

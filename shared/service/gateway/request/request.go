@@ -38,7 +38,7 @@ type Request struct {
 	Completions int
 	MostTokens  int
 	TextOnly    bool
-	// Store means that the response may be kept.
+	// Store means that the caller allows the response to be kept.
 	Store bool
 
 	body []byte

@@ -361,7 +361,7 @@ func TestRowLimitsFields(t *testing.T) {
 
 func TestPromptsLongerThanTheContextAreRejected(t *testing.T) {
 	who := caller(t)
-	const longest = 100 * 256 // the maximum size of 100 tokens in bytes
+	const longest = 100 * 256 // the maximum size of 100 tokens, in bytes
 	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
 	ids := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	for _, c := range []struct {

@@ -40,7 +40,7 @@ type scan struct {
 	// some servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs counts the token ids in all prompts, longestIDs in the longest.
+	// tokenIDs is the number of token ids in all prompts together, and longestIDs the number in the longest.
 	tokenIDs, longestIDs, prompts int
 	asText                        bool
 	beyondText                    bool
@@ -248,7 +248,7 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no range, and the upstream checks it. Infinity is not a number.
+		// The contract sets no range, so the upstream checks it. Only infinity is rejected.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)

@@ -20,22 +20,22 @@ const (
 	loadTime = 2 * time.Minute
 )
 
-// burst returns the limit on an upstream's concurrent calls, given the expected number.
+// burst returns the limit on an upstream's concurrent calls, given the expected number of calls.
 func burst(expected float64) float64 { return boundedLoad*expected + 2*math.Sqrt(expected) + 1 }
 
-// average is an exponentially decaying moving average.
+// average is an exponentially weighted moving average.
 type average struct {
 	value float64
 	noted time.Time
 }
 
-// at returns the average at the given time, if the number has been constant since the last call of note.
+// at returns the average at the given time, if number has been constant since the last call of note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note updates the average for a number that has been constant since the last call of note.
+// note updates the average, if number has been constant since the last call of note.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }

@@ -42,7 +42,8 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 // Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
 // http.ErrServerClosed after close.
 func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
-	// The handler may outlast the call, but the request's body must not be used after the call.
+	// Read the body now, because the handler may outlast the call, and the request's body must not be used after the
+	// call.
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
 	if err != nil {

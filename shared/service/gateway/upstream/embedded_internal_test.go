@@ -27,7 +27,7 @@ func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call 
 	}
 }
 
-// Responses of any size are returned complete, with the status and the header fields set before the status.
+// Responses of any size arrive complete, with their status and the header fields that were set before it.
 func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	size := 0
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {

@@ -54,7 +54,7 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 		if time.Since(conn.used) < idleConnectionTime {
 			return conn, nil
 		}
-		// All other connections have been idle for even longer.
+		// All other connections have been idle for even longer, so close them too.
 		conn.drop()
 		t.closeIdle()
 	} else {

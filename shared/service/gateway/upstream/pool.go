@@ -281,9 +281,9 @@ type Call struct {
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an untried upstream for a call, by affinity or at random by weight. Upstreams that
-// asked for a pause are a last resort. If all upstreams are full, the call waits in the model's
-// queue, if it has one, and the time is added to Waited.
+// Take chooses an untried upstream for a call, by affinity or at random by weight. Upstreams that asked for a pause
+// are a last resort. If all upstreams are full, the call waits in the model's queue, if it has one, and the waiting
+// time is added to Waited.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Slot{}, &Unavailable{Full: true, Wait: time.Second}

@@ -58,7 +58,7 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 }
 
 func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
-	// Count the call first, so that any upstream that becomes free from now on is handed out.
+	// Count the call first, so that an upstream that becomes free from now on is offered to waiting calls.
 	q.waiting.Add(1)
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}

@@ -25,7 +25,8 @@ const (
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
-	// oldAnswer is the age after which calls wait for a new DNS answer. A function may have been frozen in between.
+	// oldAnswer is the age of a DNS answer after which calls wait for a new one. An answer can get that old while a
+	// function is frozen.
 	oldAnswer   = 2 * time.Minute
 	maxReplicas = 256
 	// lookupsAtOnce limits the concurrent lookups of names from an SRV answer.

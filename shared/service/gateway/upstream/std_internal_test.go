@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// The connection is closed without reading on or waiting for its end.
+// The connection is closed immediately, without reading the rest.
 func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

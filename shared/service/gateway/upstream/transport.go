@@ -122,7 +122,8 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 	return &stdTransport{std}
 }
 
-// h1Address returns the address of a server that is called without TLS and without a proxy.
+// h1Address returns the address of a server that is called without TLS and without a proxy. ok is false for other
+// servers.
 func h1Address(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
 	target, err := url.Parse(base)
 	if err != nil || target.Scheme != "http" {

@@ -232,8 +232,8 @@ type Health struct {
 	Open bool
 	// Limit is the maximum value of InFlight. 0 means no limit.
 	InFlight, Limit int
-	// Found means that the upstream is a DNS name. Replicas is the number of servers behind it, and
-	// the other numbers are their totals.
+	// Found means that the upstream is behind a DNS name. Replicas is the number of servers, and the other numbers
+	// are their totals.
 	Found    bool
 	Replicas int
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// MaxJoin is the maximum decompressed size of a join request, in bytes.
 	MaxJoin = 128 << 10
-	// MaxResume is the maximum size of a request that can only resume, in bytes.
+	// MaxResume is the maximum size, in bytes, of a request that may resume but not join.
 	MaxResume = 4 << 10
 )
 

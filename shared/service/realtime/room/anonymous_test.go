@@ -69,7 +69,7 @@ func TestAnonymousRequestsNeedLittleMemory(t *testing.T) {
 				if took > limit {
 					t.Errorf("%s with %s takes %d bytes of memory", route, name, took)
 				}
-				// Even Gone returns a 4xx status, because these clients do not resume.
+				// Even Gone returns a 4xx status, because none of these requests resumes a connection.
 				if answer.Code < 400 || answer.Code >= 500 {
 					t.Errorf("%s with %s returns %d", route, name, answer.Code)
 				}

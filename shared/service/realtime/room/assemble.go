@@ -42,7 +42,7 @@ type assembler struct {
 type part struct {
 	data      []byte
 	timestamp uint32
-	// size is the size of the complete packet, which data keeps in memory.
+	// size is the size of the entire packet, because data keeps all of it in memory.
 	size        int
 	first, last bool
 }

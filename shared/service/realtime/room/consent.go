@@ -51,10 +51,10 @@ type askingConn struct {
 	addresses map[netip.AddrPort]*proof
 }
 
-// proof is the state of an address.
+// proof records whether an address has agreed to receive packets.
 type proof struct {
 	unproven int // bytes sent without a valid answer
-	// request is the request to the address. It was created at made and last sent at asked.
+	// request is the STUN request for the address. It was created at made and last sent at asked.
 	request               *stun.Message
 	made, asked, answered time.Time
 }
@@ -95,7 +95,7 @@ func (c *askingConn) takeAnswer(packet []byte, from net.Addr) {
 func (c *askingConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	request, allowed := c.decide(b, addressOf(to))
 	if request != nil {
-		// A lost request is sent again.
+		// Ignore errors, because a lost request is sent again.
 		_, _ = c.PacketConn.WriteTo(request.Raw, to)
 	}
 	if !allowed {

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// nominates sends a request from another address, which makes it the client's address, and returns the address's
-// socket.
+// nominates sends a request from another address, which the server then uses as the client's. It returns that
+// address's socket.
 func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, sent int) {
 	t.Helper()
 	socket, err := net.Dial("udp4", w.config.Ports.Address())

@@ -65,7 +65,7 @@ func TestReportsNeedLittleMemory(t *testing.T) {
 			reports[fmt.Sprintf("empty ones of %d/%d", kind, format)] = small
 		}
 	}
-	// This report covers 8,000 arrived packets in one run.
+	// This report covers 8,000 arrived packets with a single run-length chunk.
 	reports["a run"] = []byte{
 		128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 31, 64, 0, 0, 0, 0, 0x3f, 255, 0, 0,
 	}

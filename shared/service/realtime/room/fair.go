@@ -22,8 +22,8 @@ type fairListener struct {
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
-	// names contains the user names of peers (RFC 8445, section 7.2.2), with their numbers of connections. For
-	// any other name, the library would allocate memory and keep it after the connection ends.
+	// names maps the user names of peers (RFC 8445, section 7.2.2) to their numbers of connections. For any other
+	// name, the library would allocate memory and keep it after the connection ends.
 	names map[string]*int
 }
 
@@ -38,7 +38,7 @@ type smallSends struct{ net.Listener }
 func (l smallSends) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, is := conn.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(tcpBuffer) // otherwise the system uses its own limit
+		_ = tcp.SetWriteBuffer(tcpBuffer) // if this fails, the system's limit applies
 	}
 	return conn, err
 }

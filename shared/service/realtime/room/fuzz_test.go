@@ -35,7 +35,7 @@ func anOffer(t testing.TB) string {
 		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
 }
 
-// The description that the library gets is short, has only usual attributes, and at most one stream per section.
+// The description that the library gets is short, has only usual attributes, and has at most one stream per section.
 func FuzzOffers(f *testing.F) {
 	f.Add(anOffer(f))
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
@@ -127,7 +127,7 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// For every report, the count is correct and there are no more lookups than the count says.
+// Every report's count is correct, and no report causes more lookups than its count.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
 	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})

@@ -375,7 +375,7 @@ func TestMediaIsLimited(t *testing.T) {
 	}
 }
 
-// Each packet of sound goes to all viewers.
+// Each audio packet goes to all viewers.
 func TestSoundIsLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, heard := w.mirror()
@@ -806,7 +806,7 @@ func TestUnknownNamesUseNoMemory(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// Each connection holds packets that its client does not read.
+// Each connection buffers packets that its client does not read.
 func TestConnectionsPerPeerAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone has 14,
-	// half of them for reports. maxOpened limits the streams of the peer's life, because the library keeps
-	// some of each. A client that restarts its camera opens up to six.
+	// maxStreams limits a peer's packet and report streams. A client with a camera and a microphone has 14, half of
+	// them for reports. maxOpened limits the streams that a peer opens in its lifetime, because the library keeps
+	// some memory for each. A client that restarts its camera opens up to six.
 	maxStreams, maxReported, maxOpened = 256, 32, 1024
-	// maxUnread limits a stream's unread packets, in bytes, because the stream may have no reader.
-	// The limit is maxFew for reports, and for all streams while their total exceeds maxAllUnread.
+	// maxUnread limits the unread bytes of a stream, because the stream may have no reader. The limit is maxFew for
+	// reports, and for all streams while their total exceeds maxAllUnread.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
 	// maxEarly limits the bytes of media that a client sends before the handshake has ended.
 	maxEarly = 64 << 10
-	// maxHandshake is the maximum size of a client's handshake in bytes. It is usually 3 KB, plus
-	// repetitions after losses.
+	// maxHandshake is the maximum size of a client's handshake in bytes. Most handshakes take 3 KB, plus repetitions
+	// after losses.
 	maxHandshake = 32 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
@@ -45,8 +45,8 @@ const (
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 200, 1000
-	// reportRate and reportBurst limit reports in bytes, with reportHead more for each packet. Browsers send about
-	// 20 packets of 100 bytes per second.
+	// reportRate and reportBurst limit the bytes of reports, plus reportHead bytes for each packet. Browsers send
+	// about 20 packets of 100 bytes per second.
 	reportRate, reportBurst, reportHead = 40_000, 80_000, 200
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600. unwantedRate is the
 	// limit for clients that may only watch.
@@ -65,7 +65,7 @@ type intake struct {
 
 	mu      sync.Mutex
 	streams map[*stream]bool
-	// opened counts all streams, and reported the open streams of reports.
+	// opened counts all streams ever opened. reported counts the open report streams.
 	opened, reported int
 	// unread counts the unread bytes of all streams.
 	unread  atomic.Int64
@@ -91,7 +91,7 @@ type intake struct {
 	media, gaps        *rate.Limiter
 	checks             *rate.Limiter
 	data               *rate.Limiter
-	// client is nil until the client has described itself.
+	// client is nil until the client has sent a session description.
 	client atomic.Pointer[iceUser]
 	// overflow is called once if the client far exceeds normal use.
 	overflow func()
@@ -244,7 +244,7 @@ type stream struct {
 	reports, started bool
 
 	mu sync.Mutex
-	// packets is nil once the stream is closed, as the library may keep the stream.
+	// packets is nil once the stream is closed, because the library may keep the stream.
 	packets *packetio.Buffer
 	unread  int
 }
@@ -271,7 +271,7 @@ func (s *stream) Write(packet []byte) (int, error) {
 	return n, err
 }
 
-// count counts unread bytes, with the lock held.
+// count adds to the number of unread bytes. The lock must be held.
 func (s *stream) count(bytes int) {
 	s.unread += bytes
 	s.of.unread.Add(int64(bytes))
@@ -374,8 +374,8 @@ func (i *intake) BindRemoteStream(info *interceptor.StreamInfo, reader intercept
 	})
 }
 
-// follows reports whether a packet may pass. own is its stream's newest number, and shared is the id
-// of the extension with the shared number, or 0.
+// follows reports whether a packet may pass. own is the newest number of the packet's stream. shared is the id of the
+// header extension with the number that all streams share, or 0.
 func (i *intake) follows(header *rtp.Header, own *newest, shared uint8) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -14,7 +14,7 @@ const (
 	// maxSections limits an offer's sections, and maxLines its lines except the client's addresses.
 	// Browsers send up to 1,000 lines.
 	maxSections, maxLines = 24, 4096
-	// maxOffer limits what readOffer returns, in bytes. A browser's section has about 1,500.
+	// maxOffer limits the size of the offer that readOffer returns, in bytes. A browser's section has about 1,500.
 	maxOffer = 48 << 10
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
@@ -161,7 +161,7 @@ func declared(media *sdp.MediaDescription) (sources []uint32) {
 	return sources
 }
 
-// tidy returns the usual attributes that keep keeps.
+// tidy returns the usual attributes for which keep returns true.
 func tidy(attributes []sdp.Attribute, keep func(sdp.Attribute) bool) []sdp.Attribute {
 	counts := map[string]int{}
 	return slices.DeleteFunc(attributes, func(a sdp.Attribute) bool {
@@ -173,8 +173,8 @@ func tidy(attributes []sdp.Attribute, keep func(sdp.Attribute) bool) []sdp.Attri
 	})
 }
 
-// codecsOf returns the payload types of a section's supported codec and of its retransmissions. A section without
-// one keeps its first, so that the library rejects the section.
+// codecsOf returns the payload types of a section's supported codec and of its retransmissions. If no codec is
+// supported, it returns the first, so that the library rejects the section.
 func codecsOf(media *sdp.MediaDescription) []string {
 	names, repeats := map[string]string{}, map[string]string{}
 	for _, a := range media.Attributes {
@@ -206,15 +206,16 @@ func cut(value string) (first, rest string) {
 	return first, rest
 }
 
-// withoutAddresses removes the client's addresses and unused kinds of lines. compact is false if the rest has too many
-// elements for its length, because each element needs 100 bytes of memory or more. Clients send one
-// time without repetitions (RFC 8866, sections 5.9 to 5.11).
+// withoutAddresses removes the client's addresses and unused kinds of lines. compact is false if the rest has too
+// many lines or, for its length, too many elements, each of which needs 100 bytes of memory or more. It is also false
+// if there is more than one time: clients send one (RFC 8866, sections 5.9 to 5.11).
 func withoutAddresses(text string) (kept string, compact bool) {
 	var out strings.Builder
 	out.Grow(len(text))
 	lines, elements, times := 0, 0, 0
 	for line := range strings.Lines(text) {
-		// The library treats a lone CR as a line ending only when it parses the text a second time.
+		// Reject a lone CR, because the library treats it as a line ending only when it parses the text a second
+		// time.
 		if strings.Contains(strings.TrimSuffix(line, "\r\n"), "\r") {
 			return "", false
 		}

@@ -19,8 +19,8 @@ const (
 	paceMost = 1 << 20
 )
 
-// pacer sends a peer's video packets at paceFactor times the estimated bandwidth. The library's pacer finds
-// streams by SSRC and drops retransmissions.
+// pacer sends a peer's video packets at paceFactor times the estimated bandwidth. The library's own pacer would drop
+// retransmissions, because it finds streams by SSRC.
 type pacer struct {
 	mu sync.Mutex
 	// writer can send packets of any stream.
@@ -77,7 +77,7 @@ func (p *pacer) Write(header *rtp.Header, payload []byte, attributes interceptor
 		p.budget -= float64(size)
 		return p.writer.Write(header, payload, attributes)
 	}
-	// The caller reuses the header and the payload.
+	// Copy the header and the payload, because the caller reuses them.
 	copied := header.Clone()
 	p.waiting = append(p.waiting, pacedPacket{&copied, append([]byte(nil), payload...), attributes})
 	p.bytes += size

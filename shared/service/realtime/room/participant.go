@@ -220,7 +220,7 @@ func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, erro
 			p.due = true
 			return nil, nil
 		}
-		// The answer to the last offer was lost with the signaling connection.
+		// Roll back the last offer, because the answer was lost with the signaling connection.
 		back := webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}
 		if err := p.other.SetLocalDescription(back); err != nil {
 			return nil, err

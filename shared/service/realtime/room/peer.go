@@ -20,8 +20,8 @@ const (
 	aliveTime                    = 2 * time.Second
 	// gatherTime limits how long to wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 10 * time.Second
-	// dataRetry limits the pauses between a data connection's attempts to begin. The library makes
-	// nine, and applies no other description meanwhile.
+	// dataRetry limits the pause between two attempts to open a data connection. The library makes nine attempts, and
+	// applies no other description in the meantime.
 	dataRetry = 3 * time.Second
 	// maxData limits the bytes buffered for data channels, which the server does not use. The
 	// library takes up hundreds of bytes for each channel.
@@ -59,7 +59,7 @@ func (p *peer) isReady() bool {
 	return p.connected.Load() && (!p.associates.Load() || p.SCTP().State() != webrtc.SCTPTransportStateConnecting)
 }
 
-// isLate reports whether the client has described itself long ago without connecting.
+// isLate reports whether the client sent its first description long ago but has not connected.
 func (p *peer) isLate() bool {
 	described := p.described.Load()
 	return described != 0 && !p.isReady() && time.Since(time.Unix(0, described)) > answerTime
@@ -182,7 +182,8 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
-// answer answers an offer that readOffer returned. The function before is called once the offer has been read.
+// answer answers an offer that readOffer returned. It calls before once the offer has been applied, and then creates
+// the answer.
 func (p *peer) answer(offer description, before func() error) (string, error) {
 	if err := p.describeClient(webrtc.SDPTypeOffer, offer); err != nil {
 		return "", err
@@ -201,7 +202,7 @@ func (p *peer) answer(offer description, before func() error) (string, error) {
 	return closeEmpty(text)
 }
 
-// offer returns an offer with the server's addresses. restart restarts ICE.
+// offer returns an offer with the server's addresses. If restart is set, the offer restarts ICE.
 func (p *peer) offer(restart bool) (string, error) {
 	offer, err := p.CreateOffer(&webrtc.OfferOptions{ICERestart: restart})
 	if err != nil {

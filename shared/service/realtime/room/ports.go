@@ -20,13 +20,13 @@ const (
 	maxMediaConnections = 4096
 	// maxFromAddress limits the connections from one address, which many clients may share.
 	maxFromAddress = 256
-	// strangerTime is how long a connection may have no participant.
+	// strangerTime is how long a connection may exist without a participant.
 	strangerTime = 10 * time.Second
 	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each direction.
 	udpBuffer = 4 << 20
 	// maxFromPeer limits a peer's TCP connections. Browsers open one for each pair of addresses.
 	maxFromPeer = 16
-	// stallTime is how long a TCP client may read nothing that was sent to it.
+	// A TCP connection is closed if its client reads nothing for stallTime.
 	stallTime = 20 * time.Second
 	// tcpBuffer limits the bytes queued for a slow TCP client, and separately the bytes that the
 	// system queues. It is half a second of video.
@@ -104,7 +104,7 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 			}
 			return err
 		}
-		// The system may allow smaller buffers.
+		// Ignore errors: the system may allow only smaller buffers.
 		_, _ = socket.SetReadBuffer(udpBuffer), socket.SetWriteBuffer(udpBuffer)
 		var conn net.PacketConn = socket
 		if wrap != nil {
@@ -171,8 +171,8 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// queueConn reads packets at once. It drops packets that arrive before the first read, or when
-// maxWaiting packets wait.
+// queueConn reads packets as they arrive. It drops packets that arrive before the first read, or when maxWaiting
+// packets wait.
 type queueConn struct {
 	net.PacketConn
 	reads   atomic.Bool

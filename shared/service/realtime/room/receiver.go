@@ -50,7 +50,7 @@ func (v *receiver) run() {
 	packets := make(chan *rtp.Packet, 256)
 	go func() {
 		defer close(packets)
-		// The library's method would allocate a full-size buffer for each packet.
+		// The library's ReadRTP would allocate a full-size buffer for each packet.
 		content := make([]byte, maxPacket)
 		for {
 			n, _, err := v.track.Read(content)

@@ -285,8 +285,8 @@ func (r *Room) enter(p *participant) bool {
 // maxAttempts limits the identities whose attempts are remembered.
 const maxAttempts = 1000
 
-// admits reports whether a token may join or resume now. The session's own client, and a
-// participant that resumes, do not wait for the viewers.
+// admits reports whether a token may join or resume now. The rate limit for viewers does not apply to the session's
+// own client or to a participant that resumes.
 func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
 	r.mu.Lock()
 	own := r.attempts[grant.Identity]

@@ -102,7 +102,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	if id == 0 {
 		return w
 	}
-	// 12 bits each for the minimum and the maximum delay.
+	// The extension has 12 bits each for the minimum and the maximum delay.
 	delay := []byte{0, playoutMost >> 8, playoutMost & 0xff}
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		if err := h.SetExtension(id, delay); err != nil {

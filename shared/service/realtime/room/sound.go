@@ -57,7 +57,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 		if err != nil {
 			return
 		}
-		s.current.CompareAndSwap(nil, track) // the other track has ended
+		s.current.CompareAndSwap(nil, track) // if the other track has ended
 		packet := &rtp.Packet{}
 		if s.current.Load() != track || !s.rate.Allow() || packet.Unmarshal(bytes.Clone(content[:n])) != nil ||
 			len(packet.Payload) > maxSoundSize {
@@ -71,7 +71,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 	}
 }
 
-// follow receives the last frame's delay, to which the delay of the sound adapts.
+// follow adapts the sound's delay to the delay of the last frame.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:

@@ -81,8 +81,8 @@ func (f *Field) At(x, y float64) float64 {
 // offsetX and offsetY keep the lattices of a fractal's octaves from lining up.
 const offsetX, offsetY = 17.3, 31.7
 
-// Fractal sums octaves of the field, each with twice the frequency and half the amplitude of the
-// previous one. Values stay between -1 and 1.
+// Fractal sums octaves of the field. Each has twice the frequency and half the amplitude of the one before. Values
+// stay between -1 and 1.
 func (f *Field) Fractal(x, y float64, octaves int) float64 {
 	sum, height, total := 0.0, 1.0, 0.0
 	for range octaves {

@@ -67,7 +67,7 @@ func encode(v float64) float64 {
 	if v <= 0.0031308 {
 		return v * 12.92
 	}
-	// v^(1/2.4) as the fourth root of cbrt(v)^5 takes a third of the time.
+	// the fourth root of cbrt(v)^5 is v^(1/2.4), in a third of the time
 	root := math.Cbrt(v)
 	return 1.055*root*math.Sqrt(math.Sqrt(root)) - 0.055
 }
