@@ -44,8 +44,8 @@ type examination struct {
 type check func(context.Context, examination) []finding
 
 var checks = []check{
-	checkFFmpeg, checkLiveVideo, checkSigning, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets,
-	checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
+	checkFFmpeg, checkLiveVideo, checkSigning, checkData, checkRecords, checkAddresses, checkEngine, checkUpstreams,
+	checkServer,
 }
 
 func (c *doctorCommand) Run(ctx context.Context, s *command.Invocation) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
-	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/sandbox"
@@ -207,41 +206,6 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 			found.Mend = "Set " + address.setting + " to an address of this machine, such as 127.0.0.1:8080."
 		}
 		findings = append(findings, found)
-	}
-	return findings
-}
-
-// checkNetwork warns if other machines can reach the server and the key is easy to guess.
-func checkNetwork(_ context.Context, e examination) []finding {
-	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
-		resolved, err := net.ResolveTCPAddr("tcp", address)
-		if err != nil {
-			return nil // checkAddresses reports the problem
-		}
-		if isLoopback(resolved) {
-			continue
-		}
-		if e.settings.DevKey != "" && isWeakKey(e.settings.DevKey) {
-			return []finding{{"network", warning, "other machines can reach the server at " + address +
-				", and CUTROOM_DEV_KEY can be guessed", "Unset CUTROOM_DEV_KEY; the server then generates a strong key."}}
-		}
-		return []finding{{Check: "network", State: fine,
-			Detail: "other machines can reach the server at " + address + " over plain HTTP: put a proxy with TLS in front"}}
-	}
-	return []finding{{Check: "network", State: fine, Detail: "only this machine can reach the server; CUTROOM_ADDR=:8080 " +
-		"and CUTROOM_INFERENCE_ADDR=:8081 open it to others"}}
-}
-
-func checkSecrets(_ context.Context, e examination) []finding {
-	var findings []finding
-	data := e.settings.Data
-	for _, path := range []string{command.DevKeyFile(data), metricsKeyFile(data), secretFile(data)} {
-		info, err := os.Stat(path)
-		if err != nil || info.Mode().Perm()&0o077 == 0 {
-			continue
-		}
-		findings = append(findings, finding{"secrets", warning, "other users of this machine can read " + path,
-			"Run \"chmod 600 " + path + "\"."})
 	}
 	return findings
 }

@@ -156,17 +156,6 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 	return finding{Check: "upstream", State: fine, Detail: fmt.Sprintf("%s, which serves %s, responds", address, model)}
 }
 
-func checkAWS(ctx context.Context, _ examination) []finding {
-	// Set a timeout, because outside AWS the SDK would wait for the metadata service.
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	settings, err := deployer(ctx)
-	if err != nil {
-		return []finding{{"aws", warning, err.Error(), "You need this only to deploy to AWS, and to manage keys and backups there."}}
-	}
-	return []finding{{Check: "aws", State: fine, Detail: "credentials were found, and the region is " + settings.Region}}
-}
-
 // maxSkew is the largest difference between the clocks without a warning. It is small because
 // client tokens and signed URLs may be valid for only a minute.
 const maxSkew = 30 * time.Second
@@ -225,17 +214,4 @@ func checkKey(ctx context.Context, invocation *command.Invocation, server comman
 			"Run \"cutroom login\", or set CUTROOM_API_KEY."}
 	}
 	return finding{"key", failing, err.Error(), ""}
-}
-
-func checkProfiles(_ context.Context, e examination) []finding {
-	path, err := e.invocation.ProfilesFile()
-	if err != nil {
-		return nil // no profiles exist
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return nil
-	}
-	return []finding{{"profiles", warning, "other users of this machine can read the keys in " + path,
-		"Run \"chmod 600 " + path + "\"."}}
 }

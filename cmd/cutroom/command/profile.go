@@ -38,8 +38,8 @@ type profiles struct {
 
 func (s *Invocation) profileName() string { return first(s.Profile, defaultProfile) }
 
-// ProfilesFile returns the path of the profiles file (XDG Base Directory Specification).
-func (s *Invocation) ProfilesFile() (string, error) {
+// profilesFile returns the path of the profiles file (XDG Base Directory Specification).
+func (s *Invocation) profilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore relative paths
 		home := s.Getenv("HOME")
@@ -53,7 +53,7 @@ func (s *Invocation) ProfilesFile() (string, error) {
 
 // profile returns the selected profile. It is empty if no profile is selected and the file does not exist.
 func (s *Invocation) profile() (profile, error) {
-	path, err := s.ProfilesFile()
+	path, err := s.profilesFile()
 	if err != nil {
 		if s.Profile == "" {
 			return profile{}, nil // the profiles folder is unknown
@@ -74,7 +74,7 @@ func (s *Invocation) profile() (profile, error) {
 }
 
 func (s *Invocation) profiles() (path string, kept profiles, err error) {
-	if path, err = s.ProfilesFile(); err == nil {
+	if path, err = s.profilesFile(); err == nil {
 		kept, err = readProfiles(path)
 	}
 	return path, kept, err
