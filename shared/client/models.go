@@ -108,6 +108,8 @@ func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) 
 		Data []InferenceModel `json:"data"`
 	}
 	err := c.get(ctx, c.inference(http.MethodGet, "/v1/models", nil), &page)
-	media := func(m InferenceModel) bool { return m.ContextLength == 0 }
+	media := func(m InferenceModel) bool {
+		return slices.Contains(m.Capabilities, "videos") || slices.Contains(m.Capabilities, "images/edits")
+	}
 	return slices.DeleteFunc(page.Data, media), err
 }
