@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // AcceptedCodings is the value of Accept-Encoding in a 415 response (RFC 9110, section 12.5.3).
@@ -29,11 +30,17 @@ func Decompress(r *http.Request, most int64, large func() error) (compressed, ok
 	case "", "identity":
 		return false, true
 	case "gzip", "x-gzip":
+		if b, is := r.Body.(*body); is {
+			b.until = time.Now().Add(compressedTime)
+		}
 		r.Body, r.ContentLength = newGzipBody(r.Body, most, large), -1
 		return true, true
 	}
 	return false, false
 }
+
+// compressedTime limits how long a compressed body may take to arrive. A few of its bytes may hold megabytes of memory.
+const compressedTime = 30 * time.Second
 
 // maxMembers limits the parts of a gzip body. A million empty parts would take half a second.
 const maxMembers = 100
