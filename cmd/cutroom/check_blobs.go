@@ -8,6 +8,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
+// unknownTime is how long files without a record are kept.
+const unknownTime = 7 * 24 * time.Hour
+
 // checkBlobs compares the blobs with the records. It sets aside blobs without a record, mostly left
 // by interrupted uploads, and counts missing blobs. The time it takes grows with the number of
 // blobs, so it runs while the server serves requests.
@@ -16,7 +19,7 @@ func (s *server) checkBlobs(ctx context.Context) {
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
 	if unknown > 0 {
 		s.logger.Warn("set aside files without a record; cutroom doctor --repair lists them", "blobs", unknown,
-			"kept_for", s.keepUnknown)
+			"kept_for", unknownTime)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("cannot look for files without a record", "error", err)

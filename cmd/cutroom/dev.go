@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -41,7 +40,6 @@ type devCommand struct {
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, an OpenAI-compatible server for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for OpenAI-compatible servers, or for a proxy in front of ComfyUI (${env})."`
-	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
 	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
 	// readAlong is set if a person is reading the log.
@@ -51,9 +49,6 @@ type devCommand struct {
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: must be from 0 to 256, not %d", c.Workers)
-	}
-	if c.UnknownDays < 1 || c.UnknownDays > 3650 {
-		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: must be from 1 to 3650, not %d", c.UnknownDays)
 	}
 	if c.Uploads < 1 || c.Uploads > 100_000 {
 		return fmt.Errorf("CUTROOM_UPLOADS: must be from 1 to 100000, not %d", c.Uploads)
@@ -112,10 +107,6 @@ func (c *devCommand) Run(ctx context.Context, out *command.Invocation) error {
 	}
 	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept, and jobs continue at the next start.")
 	return nil
-}
-
-func (c *devCommand) keepUnknown() time.Duration {
-	return time.Duration(c.UnknownDays) * 24 * time.Hour
 }
 
 // workers returns the number of jobs that a lane runs concurrently.

@@ -109,7 +109,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return r.report(finding{Check: "unknown", State: fine, Detail: "every file has a record in the database"})
 	}
 	return r.report(finding{"unknown", warning,
-		fmt.Sprintf("%d files without a record are set aside and will be deleted after CUTROOM_UNKNOWN_DAYS days",
+		fmt.Sprintf("%d files without a record are set aside and will be deleted after seven days",
 			len(all)),
 		"To keep one, copy it from blobs/.unknown in the data folder and upload it."})
 }

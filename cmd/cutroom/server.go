@@ -41,24 +41,23 @@ type server struct {
 	storage
 	reserve *reserve.Reserve
 	// clock provides all stored times. Durations are measured with the system's monotonic clock.
-	clock       *clock.Clock
-	checker     *health.Checker
-	listener    net.Listener
-	http        *httpserver.Server
-	worker      *worker.Worker
-	estimating  worker.Estimating
-	sweeper     *job.Sweeper
-	files       *file.Sweeper
-	ended       *batch.Sweeper
-	batches     *batches.Runner
-	tokens      *credential.TokenSweeper
-	budgets     *budget.Manager
-	gateway     *inference
-	sessions    *sessions
-	webhooks    webhooks
-	traces      otlp.Traces
-	devKey      string
-	keepUnknown time.Duration
+	clock      *clock.Clock
+	checker    *health.Checker
+	listener   net.Listener
+	http       *httpserver.Server
+	worker     *worker.Worker
+	estimating worker.Estimating
+	sweeper    *job.Sweeper
+	files      *file.Sweeper
+	ended      *batch.Sweeper
+	batches    *batches.Runner
+	tokens     *credential.TokenSweeper
+	budgets    *budget.Manager
+	gateway    *inference
+	sessions   *sessions
+	webhooks   webhooks
+	traces     otlp.Traces
+	devKey     string
 	// stopping is canceled when the server begins to stop, before its requests have ended.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -66,7 +65,7 @@ type server struct {
 
 // newServer opens the data folder, recovers from a crash, and listens. On error it closes everything it opened.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
-	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
+	s := &server{logger: logger}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.build(ctx, c, machine); err != nil {
 		s.close()

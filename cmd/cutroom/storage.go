@@ -268,7 +268,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil
 	}
-	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
+	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-unknownTime))
 }
 
 // health returns a checker that tests whether records, blobs and the engines' working folder are writable.

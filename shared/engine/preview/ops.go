@@ -49,25 +49,9 @@ const halvedFrom = 2.5
 // At this radius, in pixels, and above, flattening runs at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation leaves no fine detail. Warps and color changes before it are ignored.
+// softens reports whether the first operation leaves no fine detail.
 func (g *graph) softens(ops []look.Op) bool {
-	for _, op := range ops {
-		switch op := op.(type) {
-		case look.Warp:
-			if op.Waves() {
-				return false
-			}
-			continue
-		case look.Fringe:
-			continue
-		case look.Flatten:
-			return true
-		case look.Smooth:
-			return g.length(op.Radius) >= halvedFrom
-		}
-		return false
-	}
-	return false
+	return look.Softens(ops, func(s look.Smooth) bool { return g.length(s.Radius) >= halvedFrom })
 }
 
 // part returns the scale divisor for operations that leave no fine detail.

@@ -50,25 +50,9 @@ type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 // At this radius, in pixels, and above, smoothing leaves no detail that needs full resolution.
 const halvedFrom = 2
 
-// halves reports whether the first operation leaves no fine detail. Warps and fringes before it are ignored.
+// halves reports whether the first operation leaves no fine detail.
 func (p *program) halves(ops []look.Op) bool {
-	for _, op := range ops {
-		switch op := op.(type) {
-		case look.Warp:
-			if op.Waves() {
-				return false
-			}
-			continue
-		case look.Fringe:
-			continue
-		case look.Flatten:
-			return true
-		case look.Smooth:
-			return p.length(op.Radius) >= halvedFrom
-		}
-		return false
-	}
-	return false
+	return look.Softens(ops, func(s look.Smooth) bool { return p.length(s.Radius) >= halvedFrom })
 }
 
 // coarse reports whether an operation adds no detail, so that rendering can stay at half size.

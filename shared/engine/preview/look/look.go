@@ -21,6 +21,28 @@ type Look struct {
 // [Blur], [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
+// Softens reports whether the first operation leaves no fine detail. Warps without waves and fringes before it are
+// ignored. enough reports whether a radius is large enough for that.
+func Softens(ops []Op, enough func(Smooth) bool) bool {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case Warp:
+			if op.Waves() {
+				return false
+			}
+			continue
+		case Fringe:
+			continue
+		case Flatten:
+			return true
+		case Smooth:
+			return enough(op)
+		}
+		return false
+	}
+	return false
+}
+
 // Smooth smooths the areas between edges and preserves the edges (a bilateral filter).
 type Smooth struct {
 	// Radius is the spatial standard deviation, in units.
