@@ -76,6 +76,7 @@ func TestTimeEditsShowTheRightFrames(t *testing.T) {
 		{"últimos 0.5 segundos", 0.5, func(s float64) float64 { return 1.5 + s }},
 		{"remove the first 1.2 seconds", 0.8, func(s float64) float64 { return 1.2 + s }},
 		{"trim from 0.5 to 1.5 seconds", 1, func(s float64) float64 { return 0.5 + s }},
+		{"remove the last second", 1, func(s float64) float64 { return s }},
 		{"2x slow motion", 4, func(s float64) float64 { return s / 2 }},
 		{"speed up 2x", 1, func(s float64) float64 { return 2 * s }},
 		{"逆再生", 2, func(s float64) float64 { return 1.9 - s }},

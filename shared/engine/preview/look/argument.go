@@ -59,8 +59,12 @@ func (a arguments) factor(otherwise, most float64) float64 {
 
 func (a arguments) slower() float64 { return a.factor(2, 8) }
 func (a arguments) faster() float64 { return a.factor(2, 16) }
-func (a arguments) zoom() float64   { return a.factor(1.5, 4) }
-func (a arguments) repeats() int    { return max(2, min(int(a.number(2)), 20)) }
+
+// slows reports whether the speed is below the usual one.
+func (a arguments) slows() bool { return a.number(1) < 1 || a.percent && a.number(100) < 100 }
+
+func (a arguments) zoom() float64 { return a.factor(1.5, 4) }
+func (a arguments) repeats() int  { return max(2, min(int(a.number(2)), 20)) }
 
 // turns returns quarter turns clockwise, 0 to 3.
 func (a arguments) turns() int {
@@ -133,6 +137,8 @@ var directions = sync.OnceValue(func() map[string]argument {
 			a.across, a.down, a.placed = 1, 1, true
 		}
 	})
+	known["start"], known["beginning"] = argument{start, func(*arguments) {}}, argument{start, func(*arguments) {}}
+	known["end"] = argument{end, func(*arguments) {}}
 	at("clockwise cw horario horaire", func(*arguments) {})
 	at("counterclockwise anticlockwise ccw antihorario antihoraire", func(a *arguments) { a.counter = true })
 	shape := func(list string, wanted float64) {

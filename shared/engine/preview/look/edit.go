@@ -49,6 +49,8 @@ const (
 	paint
 	place
 	quotation
+	start
+	end
 )
 
 type filters map[Stage]func(arguments, Clip) string
@@ -88,9 +90,11 @@ const (
 func operations() []operation {
 	return append(grounds(), []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length },
-			"remove the first", "cut the first", "skip", "cut off the first", "delete the first", "without the first"),
+			"remove the first", "cut the first", "skip", "cut off the first", "delete the first", "without the first", "trim the first",
+			"from the start", "from the beginning", "off the start", "off the beginning", "trim from the start"),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) },
-			"cut the last", "cut off the last", "delete the last", "without the last"),
+			"cut the last", "cut off the last", "delete the last", "without the last", "trim the last", "shorten by", "shorten it by",
+			"from the end", "off the end", "trim from the end", "cut from the end"),
 		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length },
 			"keep the last", "only the last", "keep only the last", "final"),
 		cutOut("trim", func(a arguments, length float64) (from, to float64) {
@@ -101,9 +105,9 @@ func operations() []operation {
 		}, "first", "keep the first", "only the first", "keep only the first", "trim to", "cut to", "cut it to", "cut down to", "shorten to", "shorten",
 			"trim it to", "cut from", "trim from", "keep from"),
 		{
-			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %gx", a.slower()) },
+			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %.3gx", a.slower()) },
 			phrases: []string{"slow", "slow mo", "slomo", "slower", "slow down", "slow it down", "slowed down", "half speed",
-				"slow motion video"},
+				"slow motion video", "half the speed", "reduce the speed", "decrease the speed", "speed down", "speed it down"},
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, c Clip) string {
@@ -118,9 +122,9 @@ func operations() []operation {
 			length: func(a arguments, length float64) float64 { return length * a.slower() },
 		},
 		{
-			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %gx", a.faster()) },
+			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %.3gx", a.faster()) },
 			phrases: []string{"speed up", "speed it up", "sped up", "fast forward", "fast motion", "time lapse", "timelapse",
-				"hyperlapse", "double speed", "double the speed", "speed"},
+				"hyperlapse", "double speed", "double the speed", "increase the speed", "increase speed", "speed"},
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, _ Clip) string { return fmt.Sprintf("setpts=PTS/%g", a.faster()) },
@@ -149,13 +153,14 @@ func operations() []operation {
 		},
 		{
 			name: "mirror", phrases: []string{"mirrored", "mirror image", "flip", "flipped", "flip horizontally", "flop",
-				"mirror horizontally"},
+				"mirror horizontally", "flip it horizontally", "flip the video horizontally", "mirror it horizontally"},
 			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hflip" }},
 		},
 		{
-			name:    "flip vertically",
-			phrases: []string{"upside down", "flip upside down", "vertical flip", "mirror vertically", "vertical mirror"},
-			still:   true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }},
+			name: "flip vertically",
+			phrases: []string{"upside down", "flip upside down", "vertical flip", "mirror vertically", "vertical mirror",
+				"flip it vertically", "flip the video vertically", "mirror it vertically"},
+			still: true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }},
 		},
 		{
 			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
@@ -223,12 +228,12 @@ func operations() []operation {
 		{
 			name:    "freeze the last frame",
 			phrases: []string{"freeze", "freeze frame", "freeze the end", "hold the last frame", "freeze the final frame"},
-			takes:   seconds,
+			takes:   seconds | end,
 			length:  func(a arguments, length float64) float64 { return length + a.number(2) },
 		},
-		fading("fade in", true, false, "fade from black", "fade it in"),
-		fading("fade out", false, true, "fade to black", "fade it out"),
-		fading("fade in and out", true, true, "fade", "fade in fade out", "fade in and fade out"),
+		fading("fade in", start, "fade from black", "fade it in"),
+		fading("fade out", end, "fade to black", "fade it out"),
+		fading("fade in and out", start|end, "fade", "fade in fade out", "fade in and fade out"),
 		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
 			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
 			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
@@ -253,6 +258,11 @@ const shortest = 0.2
 
 // cutOut returns an operation that keeps the part of a clip between two times. kept returns these times, in seconds.
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
+	for _, phrase := range append(phrases, name) {
+		if strings.Contains(phrase, " the ") {
+			phrases = append(phrases, phrase+" second") // 1 second
+		}
+	}
 	span := func(a arguments, length float64) (from, to float64) {
 		from, to = kept(a, length)
 		from = max(0, min(from, length))
@@ -294,22 +304,22 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 	}
 }
 
-func fading(name string, in, out bool, phrases ...string) operation {
+func fading(name string, edges kinds, phrases ...string) operation {
 	filter := func(name string) func(arguments, Clip) string {
 		return func(a arguments, c Clip) string {
 			lasts := min(a.number(1), c.Length/2)
 			var both []string
-			if in {
+			if edges&start != 0 {
 				both = append(both, fmt.Sprintf("%s=t=in:st=0:d=%.3f", name, lasts))
 			}
-			if out {
+			if edges&end != 0 {
 				both = append(both, fmt.Sprintf("%s=t=out:st=%.3f:d=%.3f", name, c.Length-lasts, lasts))
 			}
 			return strings.Join(both, ",")
 		}
 	}
 	return operation{
-		name: name, phrases: phrases, takes: seconds, filters: filters{Late: filter("fade"), Sound: filter("afade")},
+		name: name, phrases: phrases, takes: seconds | edges, filters: filters{Late: filter("fade"), Sound: filter("afade")},
 	}
 }
 

@@ -41,8 +41,9 @@ func announces(before []part) bool {
 	return false
 }
 
-func (v *vocabulary) title() meaning {
-	for _, m := range v.meanings["title"] {
+// edit returns the meaning of a word that names an edit.
+func (v *vocabulary) edit(word string) meaning {
+	for _, m := range v.meanings[word] {
 		if m.edit != nil {
 			return m
 		}
@@ -62,11 +63,17 @@ func (asked *request) order(prompt string, instruction []part) {
 		if p.means.edit == nil || p.means.edit.isGround() {
 			continue
 		}
-		// In "letterbox to 16:9", the second phrase is an argument of the first.
-		if last := len(found) - 1; last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" &&
-			found[last].takes(p.arguments[0]) {
+		switch last := len(found) - 1; {
+		case last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" && found[last].takes(p.arguments[0]):
+			found[last].give(p.arguments[0]) // "letterbox to 16:9"
+			p.class, p.means = filler, meaning{}
+			continue
+		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
 			p.class, p.means = content, meaning{}
 			continue
+		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
+			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
+			found = found[:last]
 		}
 		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
 		for _, a := range p.arguments {
@@ -79,13 +86,16 @@ func (asked *request) order(prompt string, instruction []part) {
 		spread(&instruction[i], i, found, modified)
 	}
 	writes := slices.ContainsFunc(found, func(o ordered) bool { return o.given&quotation != 0 })
-	for n, o := range found {
+	for _, o := range found {
 		p := &instruction[o.at]
+		if slices.Equal(p.means.phrase, []string{"speed"}) && o.edit.args.slows() {
+			o.edit.operation = learned().edit("slow").edit
+		}
 		if o.edit.name == Title && o.given&quotation == 0 && writes {
 			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"
 			continue
 		}
-		if o.edit.needs && o.given&o.edit.required() == 0 || o.given == 0 && isObject(instruction, o.at) {
+		if o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -95,7 +105,7 @@ func (asked *request) order(prompt string, instruction []part) {
 		}
 		known, again := Find(asked.edits, o.edit.name)
 		if again && o.edit.name == Title && known.args.text != "" && o.edit.args.text != "" || !again {
-			asked.edits = append(asked.edits, found[n].edit)
+			asked.edits = append(asked.edits, o.edit)
 		}
 	}
 }
