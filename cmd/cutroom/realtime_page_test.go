@@ -141,7 +141,7 @@ func TestRealtimePageEdits(t *testing.T) {
 		`"Nothing was changed: the preview engine does not follow “add a hat”") && !document.getElementById("prompt-state").classList.contains("good")`)
 	page.do(`document.getElementById("prompt").value = "snow, and add a hat"; document.getElementById("prompt").dispatchEvent(new Event("input"))`)
 	page.await("the page says beforehand what will happen", `document.getElementById("prompt-state").textContent.startsWith(`+
-		`"Enter applies: winter. “add a hat” changed nothing")`)
+		`"Enter applies: winter. “add a hat” will change nothing")`)
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied again",
 		`document.getElementById("prompt-state").textContent === "Applied: watercolor"`)

@@ -319,7 +319,7 @@ func builtin(family string) catalogFile {
 				FPS:         20,
 				Description: "Edit a video with an optional prompt and reference image. Self-anchored by default.",
 				Title:       "Edit a video",
-				Examples:    []string{"a watercolor painting", "cyberpunk neon city", "golden hour", "snowy winter"},
+				Examples:    []string{"watercolor painting", "blur the background", "slow motion", "crop to square", "first 3 seconds", "black and white"},
 			},
 			{
 				ID:       family + "-2.1",
@@ -405,7 +405,7 @@ func builtin(family string) catalogFile {
 				},
 				Description: "Edit an image.",
 				Title:       "Edit an image",
-				Examples:    []string{"pencil sketch", "a watercolor painting", "comic book", "golden hour"},
+				Examples:    []string{"pencil sketch", "remove the background", "crop to square", "black and white", "golden hour"},
 			},
 		},
 		Inference: []inferenceEntry{

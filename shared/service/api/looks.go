@@ -211,7 +211,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 		if length > 0 {
 			body.Cost = estimated(m, resolution, read.Length(length))
 		}
-		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
+		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Forecast()
 		if _, offered := m.Sizes[resolution]; offered && width != nil && height != nil {
 			plan := m.Plan(resolution, "", catalog.Size{Width: int(*width), Height: int(*height)}, 0)
 			body.Planned = &plannedBody{Plan: read.Planned(plan)}

@@ -74,9 +74,9 @@ func TestUnderstandExplainsPrompt(t *testing.T) {
 		want   body
 	}{
 		{`{"model":"gen-latest","prompt":"a snowy night, and add a hat"}`, 200,
-			body{"preview", []string{"winter", "night"}, []string{"add a hat"}, "“add a hat” changed nothing"}},
+			body{"preview", []string{"winter", "night"}, []string{"add a hat"}, "“add a hat” will change nothing"}},
 		{`{"model":"gen-2.5","prompt":"acuarela"}`, 200, body{"preview", []string{"watercolor"}, []string{}, ""}},
-		{`{"model":"gen-2.5"}`, 200, body{"preview", []string{}, []string{}, "Nothing was changed"}},
+		{`{"model":"gen-2.5"}`, 200, body{"preview", []string{}, []string{}, "Nothing will be changed"}},
 		{`{"model":"gen-2.5","prompt":null,"reference_image":true}`, 200,
 			body{"preview", []string{"colors of the reference image"}, []string{}, "The preview engine takes only the colors"}},
 		{`{"model":"gen-pro-t2v","prompt":"the sea"}`, 200, body{"preview", []string{"bay"}, []string{}, ""}},

@@ -141,8 +141,17 @@ export async function tabs(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   equal(await page.locator("#form-problem").textContent(), "Write what to change, or add a reference image.", "a run without a prompt shows");
   await page.getByLabel("Prompt", { exact: true }).fill("add a hat");
-  await page.getByRole("button", { name: "Run anyway" }).click();
+  await page.getByText("Nothing will be changed:").waitFor({ state: "attached" });
+  await page.setViewportSize({ width: 390, height: 844 });
+  const anyway = page.getByRole("button", { name: "Run anyway" });
+  check(await anyway.evaluate(button => !button.classList.contains("primary") && getComputedStyle(button.parentElement).position === "static"), "“Run anyway” is as prominent as “Run edit”");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await anyway.click();
   await page.locator(".made .unchanged").waitFor();
+  await page.getByRole("note").filter({ hasText: "Nothing was changed:" }).waitFor();
+  equal(await page.getByRole("button", { name: "Another seed" }).count(), 0, "offers of another seed for an unchanged result");
+  equal(await page.locator(".download.primary").count(), 0, "prominent downloads of an unchanged result");
+  await person.shot("unchanged");
   equal(await page.locator(".recent [data-status=unchanged] .state").textContent(), "Unchanged", "the state of an unchanged result");
   equal(await page.getByLabel("Where the original ends").count(), 0, "sliders of an unchanged result");
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
@@ -363,12 +372,17 @@ export async function honest(visit) {
   const person = await visit({ width: 1440 }), { page } = person;
   await person.signIn();
   await page.getByRole("button", { name: "Try it with a sample clip" }).click();
+  const offered = await page.getByRole("group", { name: "Examples" }).getByRole("button").allTextContents();
+  check(offered.includes("blur the background"), `edits are offered, and not only looks: ${offered}`);
   await page.getByLabel("Prompt", { exact: true }).fill("watercolor, add a hat");
   const hints = page.getByRole("list", { name: "What will happen" });
   await hints.getByText("watercolor", { exact: true }).waitFor();
   await hints.getByText("“add a hat”").waitFor();
   await page.getByText("Needs a generative model: how").click();
-  await page.getByText("make run-gpu").waitFor();
+  const how = page.locator("details.how");
+  await how.getByText("“add a hat” will change nothing.").waitFor();
+  equal((await how.textContent()).split("CUTROOM_ENGINE").length - 1, 1, "mentions of the setting");
+  check((await how.getByRole("link", { name: "How to set up a generative model" }).getAttribute("href")).endsWith("/docs#get_engine"), "the link to the setup");
   const idle = page.getByLabel("Anchor to the first edited frame");
   equal(await idle.isDisabled(), true, "a switch without effect is disabled");
   check((await page.locator("#why-self_anchor").textContent()).includes("reference"), "it says why");
@@ -391,6 +405,10 @@ export async function honest(visit) {
   check(page.url().endsWith("#looks?q=aquarell"), `the address has the search: ${page.url()}`);
   await page.getByLabel("Search looks").fill("");
   await until("every picture is shown", () => page.locator(".look img").evaluateAll(all => all.length > 20 && all.slice(0, 6).every(one => one.naturalWidth > 0)));
+  for (const prompt of offered.concat(await page.getByRole("group", { name: "Smaller changes" }).getByRole("button").allTextContents())) {
+    const { body } = await api("POST", "/v1/understand", JSON.stringify({ model: "gen-2.5", prompt }));
+    check(body.understood.length && !body.ignored.length, `the offered prompt “${prompt}” is not understood`);
+  }
   await person.accessible("looks");
   await person.shot("looks");
   await page.getByRole("button", { name: "film noir" }).click();
@@ -447,6 +465,28 @@ export async function image(visit) {
   await person.accessible("an image's result, dark");
   await page.evaluate(() => scrollTo(0, 0));
   await person.shot("edit-phone-dark");
+}
+
+// Behind a transparent result is a checkerboard, and not the original.
+export async function transparent(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  const { stdout: buffer } = await promisify(execFile)("ffmpeg", ["-v", "error", "-i", media("person.mp4"), "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-"], { encoding: "buffer" });
+  await page.locator(".work > input[type=file]").setInputFiles({ name: "person.png", mimeType: "image/png", buffer });
+  await page.getByRole("button", { name: "remove the background" }).click();
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  await person.accessible("a transparent result");
+  await person.shot("transparent");
+  const box = await page.locator(".compare").boundingBox();
+  const corner = await page.screenshot({ clip: { x: box.x + box.width - 50, y: box.y + 80, width: 40, height: 40 } });
+  const colors = await page.evaluate(async bytes => {
+    const picture = await createImageBitmap(new Blob([Uint8Array.from(bytes)])), canvas = new OffscreenCanvas(40, 40).getContext("2d");
+    canvas.drawImage(picture, 0, 0);
+    const { data } = canvas.getImageData(0, 0, 40, 40);
+    return [...new Set(Array.from({ length: 1600 }, (_, i) => data.slice(4 * i, 4 * i + 3).join()))];
+  }, [...corner]);
+  check(colors.includes("201,201,201") && colors.includes("244,244,244"), `the corner has the colors ${colors.slice(0, 10).join("; ")}`);
 }
 
 export async function textToVideo(visit) {

@@ -98,8 +98,8 @@ func ofLook(asked Request) Result {
 	case followed:
 	case len(unfit) > 0:
 	case left:
-		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It changes the look of the whole picture: try "+
-			"“watercolor” or “winter night”. %s", unchanged, quoted(read.Ignored), how)
+		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. Try “watercolor”, “brighter” or "+
+			"“crop to square”. %s", unchanged, quoted(read.Ignored), how)
 	case read.Empty:
 		r.Notice = unchanged + "the prompt is empty."
 	default:
@@ -181,6 +181,12 @@ func ofScene(asked Request) Result {
 		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(r.Ignored), how)
 	}
 	return r
+}
+
+// Forecast returns the notice in the future tense, for a request that has not run.
+func (r Result) Forecast() string {
+	return strings.NewReplacer("Nothing was changed", "Nothing will be changed", "changed nothing", "will change nothing",
+		"was not done", "will not be done").Replace(r.Notice)
 }
 
 func quoted(parts []string) string { return "“" + strings.Join(parts, "”, “") + "”" }

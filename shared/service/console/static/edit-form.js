@@ -217,6 +217,7 @@ export class Form {
 
   label() {
     const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
+    this.run.classList.toggle("primary", !this.nothing);
     this.words.textContent = this.nothing ? "Run anyway" : runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
   }
 

@@ -2,6 +2,7 @@
 
 import { icon, make } from "./dom.js";
 import { understand } from "./engine.js";
+import { settings } from "./service.js";
 
 const typingPause = 300;
 
@@ -43,6 +44,7 @@ export class Hints {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),
       facts.notice && make("p", {}, facts.notice),
-      make("p", {}, "The ", make("strong", {}, facts.engine), " engine of this service has built-in ", make("a", { href: "#looks" }, "looks"), ". ", make("code", {}, "make run-gpu"), " starts a generative model on a GPU. For a model elsewhere, set ", make("code", {}, "CUTROOM_ENGINE"), " to its server."));
+      make("p", {}, "The ", make("strong", {}, facts.engine), " engine of this service has built-in ", make("a", { href: "#looks" }, "looks and edits"), ".",
+        settings.docs_url && [" ", make("a", { href: `${settings.docs_url}#get_engine` }, "How to set up a generative model")]));
   }
 }

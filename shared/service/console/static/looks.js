@@ -7,6 +7,9 @@ import { address, settle } from "./router.js";
 
 export const looksPage = { id: "looks", title: "Looks", within: "edit", sign: "looks", open: section => new Looks(section) };
 
+// phrases replaces the names of edits that need more words, such as a length. A logo needs a reference image.
+const phrases = { background: "beach background", "skip the first": "skip the first 1 second", "remove the last": "remove the last 1 second", last: "last 2 seconds", trim: "first 3 seconds", text: "text “Hello”", logo: [] };
+
 class Looks {
   constructor(section) {
     this.search = make("input", { type: "search", placeholder: "Search, in any language", "aria-label": "Search looks", on: { input: () => this.show() } });
@@ -33,7 +36,7 @@ class Looks {
     this.none.hidden = true;
     this.pictures ??= new Map(this.facts.looks.map(look => [look.name, pictureURL(look.picture)]));
     const choose = words => make("button", { type: "button", on: { click: () => usePrompt(words) } }, words);
-    this.changes.replaceChildren(...this.facts.changes.map(change => choose(change.name)));
+    this.changes.replaceChildren(...this.facts.changes.flatMap(({ name }) => phrases[name] ?? name).map(choose));
     this.scenes.replaceChildren(...this.facts.scenes.map(name => make("button", { type: "button", on: { click: () => usePrompt(name, "words") } }, name)));
     this.more.hidden = false;
     this.show();

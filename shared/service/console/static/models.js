@@ -5,12 +5,12 @@ import { make } from "./dom.js";
 // kinds is in the order of the menus. ask is the placeholder of the prompt, run the label of the button, and doing
 // the label while a run is in progress.
 export const kinds = {
-  "edit": { title: "Edit", ask: "Describe the edit: “a watercolor painting”", run: "Run edit", doing: "Editing", one: "edit", examples: ["a watercolor painting", "cyberpunk neon city", "film noir", "golden hour", "snowy winter", "pencil sketch"] },
+  "edit": { title: "Edit", ask: "Describe the edit: “watercolor painting”, “blur the background”", run: "Run edit", doing: "Editing", one: "edit", examples: ["watercolor painting", "blur the background", "slow motion", "crop to square", "first 3 seconds", "black and white"] },
   "restyle": { title: "Restyle", ask: "Describe the look: “film noir”", run: "Run edit", doing: "Restyling", one: "edit", examples: ["film noir", "anime", "comic book", "oil painting", "pencil sketch", "old photograph"] },
   "try-on": { title: "Try on a garment", ask: "Describe the garment, and add its picture", run: "Run edit", doing: "Dressing", one: "edit", examples: ["wearing this jacket", "wearing this shirt"] },
   "clip": { title: "Edit, previous generation", ask: "Describe the edit: “golden hour”", run: "Run edit", doing: "Editing", one: "edit", examples: ["golden hour", "snowy winter", "film noir", "a watercolor painting"] },
   "text-to-video": { title: "Make a video from text", ask: "Describe the scene: “aurora over the mountains”", run: "Make video", doing: "Making", one: "video", examples: ["aurora over the mountains", "a sailing boat at sunset", "city lights in the rain", "snow falling on a forest"] },
-  "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "a watercolor painting", "comic book", "film noir", "golden hour", "anime"] },
+  "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”, “remove the background”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "remove the background", "crop to square", "black and white", "watercolor painting", "golden hour"] },
 };
 
 const unknown = { title: "Other models", ask: "Describe what you want", run: "Run", doing: "Working", one: "run", examples: [] };

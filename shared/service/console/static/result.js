@@ -147,8 +147,8 @@ export function notes(run) {
 export function actions(run, doing) {
   const name = fileName(run);
   return [
-    make("a", { class: "button primary download", href: run.url, download: name, title: name }, icon("download"), make("span", {}, "Download")),
-    doing.again && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
+    make("a", { class: `button download ${run.unchanged ? "" : "primary"}`, href: run.url, download: name, title: name }, icon("download"), make("span", {}, "Download")),
+    doing.again && !run.unchanged && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
     doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Use it as the file for the next edit" }),
     doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form with the settings of this edit" }),
     doing.stage?.requestFullscreen && signButton("full", "Full screen", () => document.fullscreenElement ? document.exitFullscreen() : doing.stage.requestFullscreen().catch(() => toast("The browser does not allow full screen for this page."))),
