@@ -32,7 +32,7 @@ func grounds() []operation {
 		return operation{name: name, phrases: phrases, takes: paint, still: true, label: arguments.ground}
 	}
 	return []operation{
-		edit(Ground, "backdrop"),
+		edit(Ground, "backdrop", "bg"),
 		edit(removed, "transparent background", "cut out the person", "cut out", "cutout", "isolate the person",
 			"green screen", "greenscreen", "chroma key"),
 		edit(blurred, "bokeh", "portrait mode", "shallow depth of field", "defocus the background"),
@@ -58,7 +58,10 @@ func (a arguments) ground() string {
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
-		at := slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() })
+		at := slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed })
+		if at < 0 {
+			at = slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() })
+		}
 		last := i > 0 && i+1 == len(split) && asked.grounded()
 		switch {
 		case at >= 0:
@@ -79,8 +82,6 @@ func (asked *request) areas(prompt string, split [][]part) []Area {
 	}
 	return found
 }
-
-func (e Edit) isGround() bool { return e.operation.isGround() }
 
 func (o *operation) isGround() bool {
 	return slices.Contains([]string{Ground, removed, blurred, personColor}, o.name)

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -59,12 +60,8 @@ func (a arguments) factor(otherwise, most float64) float64 {
 
 func (a arguments) slower() float64 { return a.factor(2, 8) }
 func (a arguments) faster() float64 { return a.factor(2, 16) }
-
-// slows reports whether the speed is below the usual one.
-func (a arguments) slows() bool { return a.number(1) < 1 || a.percent && a.number(100) < 100 }
-
-func (a arguments) zoom() float64 { return a.factor(1.5, 4) }
-func (a arguments) repeats() int  { return max(2, min(int(a.number(2)), 20)) }
+func (a arguments) zoom() float64   { return a.factor(1.5, 4) }
+func (a arguments) repeats() int    { return max(2, min(int(a.number(2)), 20)) }
 
 // turns returns quarter turns clockwise, 0 to 3.
 func (a arguments) turns() int {
@@ -75,12 +72,7 @@ func (a arguments) turns() int {
 	return (quarters%4 + 4) % 4
 }
 
-func (a arguments) proportion(otherwise float64) float64 {
-	if a.wanted == 0 {
-		return otherwise
-	}
-	return a.wanted
-}
+func (a arguments) proportion(otherwise float64) float64 { return cmp.Or(a.wanted, otherwise) }
 
 func (a arguments) shape(otherwise float64) string {
 	shape := a.proportion(otherwise)
@@ -92,12 +84,7 @@ func (a arguments) shape(otherwise float64) string {
 	return fmt.Sprintf("%.2f:1", shape)
 }
 
-func (a arguments) colorOr(otherwise string) string {
-	if a.color == "" {
-		return otherwise
-	}
-	return a.color
-}
+func (a arguments) colorOr(otherwise string) string { return cmp.Or(a.color, otherwise) }
 
 // units maps words to kinds of numbers.
 var units = sync.OnceValue(func() map[string]kinds {

@@ -124,7 +124,7 @@ func operations() []operation {
 		{
 			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %.3gx", a.faster()) },
 			phrases: []string{"speed up", "speed it up", "sped up", "fast forward", "fast motion", "time lapse", "timelapse",
-				"hyperlapse", "double speed", "double the speed", "increase the speed", "increase speed", "speed"},
+				"hyperlapse", "double speed", "double the speed", "increase the speed", "speed"},
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, _ Clip) string { return fmt.Sprintf("setpts=PTS/%g", a.faster()) },
@@ -188,16 +188,16 @@ func operations() []operation {
 			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
 		},
 		{
-			name: "denoise", phrases: []string{"remove noise", "remove the noise", "remove grain", "remove the grain",
-				"reduce noise", "less noise", "noise reduction", "clean up the noise", "denoised"},
+			name: "denoise", phrases: []string{"remove the noise", "remove the grain", "reduce noise", "less noise", "noise reduction",
+				"clean up the noise", "denoised"},
 			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }},
 		},
 		{
-			name: "deflicker", phrases: []string{"remove flicker", "remove the flicker", "reduce flicker", "stop the flickering"},
+			name: "deflicker", phrases: []string{"remove the flicker", "reduce flicker", "stop the flickering"},
 			filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }},
 		},
 		{name: Stabilize, phrases: []string{"stabilise", "stabilized", "stabilization", "steady", "less shaky", "shaky",
-			"remove the shake", "remove shake", "smooth the motion", "stabilize the camera"}},
+			"remove the shake", "smooth the motion", "stabilize the camera"}},
 		{
 			name: "letterbox", label: func(a arguments) string { return "letterbox " + a.shape(2.39) },
 			phrases: []string{"letterboxed", "letterbox to", "black bars", "cinema bars", "cinematic bars", "pad to"},
@@ -238,18 +238,15 @@ func operations() []operation {
 			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
 			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
 		sound(Mute, "volume=0", "silent", "silence", "no sound", "no audio", "without sound", "without audio",
-			"remove the sound", "remove sound", "remove the audio", "remove audio", "delete the sound", "turn off the sound",
-			"mute the sound", "mute the audio", "mute the video"),
+			"remove the sound", "remove the audio", "delete the sound", "turn off the sound", "mute the sound", "mute the audio", "mute the video"),
 		sound("louder", "volume=6dB,alimiter=level=false", "increase the volume", "volume up", "turn up the volume",
 			"raise the volume", "turn it up"),
 		sound("quieter", "volume=-6dB", "decrease the volume", "lower the volume", "volume down", "turn down the volume",
 			"turn it down", "reduce the volume"),
 		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000", "normalize", "normalise",
-			"normalize audio", "normalize sound", "normalize the audio", "normalize the volume", "normalize volume",
-			"level the sound", "even out the volume"),
-		sound("denoise the sound", "afftdn=nf=-25", "denoise audio", "denoise the audio", "denoise sound", "remove background noise",
-			"remove the background noise", "background noise", "remove hiss", "remove the hiss", "remove the hum", "clean the sound",
-			"clean up the sound", "clean up the audio", "reduce background noise"),
+			"normalize the audio", "normalize the volume", "level the sound", "even out the volume"),
+		sound("denoise the sound", "afftdn=nf=-25", "denoise the audio",
+			"remove the background noise", "background noise", "remove the hiss", "remove the hum", "clean the sound", "clean up the sound", "clean up the audio", "reduce background noise"),
 	}...)
 }
 
@@ -435,15 +432,13 @@ func LengthOf(edits []Edit, length float64) float64 {
 }
 
 func Find(edits []Edit, name string) (Edit, bool) {
-	at := slices.IndexFunc(edits, func(e Edit) bool { return e.name == name })
-	if at < 0 {
-		return Edit{}, false
-	}
-	return edits[at], true
+	return find(edits, func(e Edit) bool { return e.name == name })
 }
 
-func FindGround(edits []Edit) (Edit, bool) {
-	at := slices.IndexFunc(edits, Edit.isGround)
+func FindGround(edits []Edit) (Edit, bool) { return find(edits, Edit.isGround) }
+
+func find(edits []Edit, is func(Edit) bool) (Edit, bool) {
+	at := slices.IndexFunc(edits, is)
 	if at < 0 {
 		return Edit{}, false
 	}

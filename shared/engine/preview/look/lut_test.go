@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,9 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 		if r, g, b := invertAll.Then(invertAll).At(c[0], c[1], c[2]); distance([3]float64{r, g, b}, c) > 1e-5 {
 			t.Errorf("inverted twice %v is %.3f %.3f %.3f", c, r, g, b)
 		}
+	}
+	if !slices.Equal(Parse("invert", 0).Ops[0].(Grade).LUT.values, Variation(0).Then(invertAll).values) {
+		t.Error("invert does not negate the colors")
 	}
 	if r, _, _ := same.At(-1, 2, math.NaN()); r > 1e-5 {
 		t.Errorf("below black lies %g", r)

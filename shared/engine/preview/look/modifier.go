@@ -59,7 +59,9 @@ func modifiers() []modifier {
 			return []Op{grade(contrast(1.15, 0.5), saturate(0.8)), add(grain(0.11, 0.003)).jumping(12)}
 		}},
 		{[]string{"vignette", "vignetting"}, func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},
-		{[]string{"invert", "inverse", "invert colors"}, by(invert)},
+		{[]string{"invert", "inverse", "invert colors"}, func() []Op {
+			return []Op{Grade{LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })}}
+		}},
 		{[]string{"red", "crimson", "scarlet", "ruby"}, color(27, 0.15, -0.02)},
 		{[]string{"orange", "amber", "tangerine"}, color(55, 0.13, 0.01)},
 		{[]string{"yellow", "lemon"}, color(102, 0.125, 0.05)},

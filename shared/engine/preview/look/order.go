@@ -41,16 +41,6 @@ func announces(before []part) bool {
 	return false
 }
 
-// edit returns the meaning of a word that names an edit.
-func (v *vocabulary) edit(word string) meaning {
-	for _, m := range v.meanings[word] {
-		if m.edit != nil {
-			return m
-		}
-	}
-	return meaning{}
-}
-
 // order adds the ordinary edits of an instruction. It turns their arguments into fillers, and edit phrases that
 // request nothing into content.
 func (asked *request) order(prompt string, instruction []part) {
@@ -88,8 +78,8 @@ func (asked *request) order(prompt string, instruction []part) {
 	writes := slices.ContainsFunc(found, func(o ordered) bool { return o.given&quotation != 0 })
 	for _, o := range found {
 		p := &instruction[o.at]
-		if slices.Equal(p.means.phrase, []string{"speed"}) && o.edit.args.slows() {
-			o.edit.operation = learned().edit("slow").edit
+		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
+			o.edit.operation = learned().meanings["slow"][0].edit
 		}
 		if o.edit.name == Title && o.given&quotation == 0 && writes {
 			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"

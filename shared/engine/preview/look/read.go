@@ -81,7 +81,7 @@ func parts(prompt string, known func(word string) bool) []part {
 	var found []part
 	for at := 0; at < len(tokens); {
 		if text, end := quotedAt(prompt, tokens[at]); end > 0 && len(found) > 0 && announces(found) {
-			p := part{class: named, first: tokens[at], means: vocabulary.edit("title")}
+			p := part{class: named, first: tokens[at], means: vocabulary.meanings["title"][0]}
 			p.first.clause = found[len(found)-1].last.clause
 			p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}
 			for ; at < len(tokens) && tokens[at].from < end; at++ {
@@ -279,6 +279,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 	for i, p := range instruction {
 		means := p.means
 		switch {
+		case p.class == content && i > 0 && instruction[i-1].means.look != nil && in("afterLook", p.first.text):
 		case p.class == content:
 			left = append(left, p)
 		case len(means.phrase) == 0:

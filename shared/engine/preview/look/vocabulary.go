@@ -90,6 +90,9 @@ var learned = sync.OnceValue(func() *vocabulary {
 
 func (v *vocabulary) learn(phrases []string, m meaning) {
 	for _, phrase := range phrases {
+		if plain := strings.ReplaceAll(phrase, " the ", " "); plain != phrase {
+			v.learn([]string{plain}, m)
+		}
 		m.phrase = words(phrase)
 		v.meanings[m.phrase[0]] = append(v.meanings[m.phrase[0]], m)
 		for _, word := range m.phrase {
