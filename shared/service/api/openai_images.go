@@ -116,7 +116,7 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 			}
 			return nil // the client gets incomplete JSON
 		}
-		w.Write(text[1:])
+		_, _ = w.Write(text[1:])
 		separator = ","
 	}
 	fmt.Fprint(w, "]}")

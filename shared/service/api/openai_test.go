@@ -229,7 +229,7 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	asJSON("images is empty", edits, `{"model": "gen-image-2", "prompt": "x", "images": []}`, 400, "image", "missing_required_parameter")
 
 	formBody, formKind := multiform(model, prompt, moviePart)
-	for _, c := range []call{
+	calls = append(calls, []call{
 		{"no key", "POST", videos, "", formKind, formBody, 401, "", "invalid_api_key"},
 		{"unknown key", "POST", videos, "ck_unknown_key", formKind, formBody, 401, "", "invalid_api_key"},
 		{"wrong type", "POST", videos, studio, "text/plain", formBody, 400, "", "invalid_value"},
@@ -260,9 +260,7 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 		{"limit 1001", "GET", videos + "?limit=1001", studio, "", "", 400, "limit", "integer_above_max_value"},
 		{"limit x", "GET", videos + "?limit=x", studio, "", "", 400, "limit", "invalid_type"},
 		{"order", "GET", videos + "?order=up", studio, "", "", 400, "order", "invalid_value"},
-	} {
-		calls = append(calls, c)
-	}
+	}...)
 	for _, c := range calls {
 		a := w.openAI(c.method, c.path, c.key, c.kind, c.body)
 		if a.status != c.status {

@@ -473,6 +473,9 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 	if d, err := read(data, "a", 5); err != nil || !d.data {
 		t.Errorf("a data section is not noticed: %v", err)
 	}
+	if _, err := read(section+"a=fmtp:96 "+strings.Repeat("a=1;", 1000)+"\r\n", "a", 5); !errors.Is(err, errOffer) {
+		t.Errorf("a line of 4 kB: %v", err)
+	}
 	bounds := newIntake(func() {})
 	bounds.buffer(packetio.RTPBufferPacket, 7)
 	for _, c := range []struct {

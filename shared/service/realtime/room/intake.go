@@ -44,7 +44,7 @@ const (
 	// data channels. More data is dropped.
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
-	checkRate, checkBurst = 200, 1000
+	checkRate, checkBurst = 30, 500
 	// reportRate and reportBurst limit the bytes of reports, plus reportHead bytes for each packet. Browsers send
 	// about 20 packets of 100 bytes per second.
 	reportRate, reportBurst, reportHead = 40_000, 80_000, 200

@@ -16,6 +16,8 @@ const (
 	maxSections, maxLines = 24, 4096
 	// maxOffer limits the size of the offer that readOffer returns, in bytes. A browser's section has about 1,500.
 	maxOffer = 48 << 10
+	// maxLine limits a line in bytes, because the library compares elements of a line with each other.
+	maxLine = 2 << 10
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
@@ -146,6 +148,9 @@ func declared(media *sdp.MediaDescription) (sources []uint32) {
 		} else if a.Key != "ssrc" {
 			continue
 		}
+		if len(fields) > 2 {
+			continue
+		}
 		var numbers []uint32
 		for _, field := range fields {
 			number, err := strconv.ParseUint(field, 10, 32)
@@ -153,8 +158,7 @@ func declared(media *sdp.MediaDescription) (sources []uint32) {
 				numbers = append(numbers, uint32(number))
 			}
 		}
-		valid := len(numbers) == len(fields) && len(numbers) <= 2
-		if valid && len(numbers) > len(sources) && (sources == nil || numbers[0] == sources[0]) {
+		if len(numbers) == len(fields) && len(numbers) > len(sources) && (sources == nil || numbers[0] == sources[0]) {
 			sources = numbers
 		}
 	}
@@ -230,6 +234,9 @@ func withoutAddresses(text string) (kept string, compact bool) {
 		case 'v', 'o', 's', 'c', 'a', '\r', '\n':
 		default:
 			continue
+		}
+		if len(line) > maxLine {
+			return "", false
 		}
 		out.WriteString(line)
 		lines++
