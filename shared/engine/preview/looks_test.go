@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"bytes"
+	"image"
 	"os"
 	"testing"
 	"time"
@@ -127,6 +128,10 @@ var properties = map[string]map[string]func(e edited) bool{
 	"fire": {
 		"red to yellow": func(e edited) bool { return hues(e.first, 40, 55) > 0.9 && e.after.warmth > e.before.warmth+70 },
 		"black":         func(e edited) bool { return e.after.black < 35 && e.after.contrast > 1.2*e.before.contrast },
+		"flames": func(e edited) bool {
+			floor := image.Rect(0, e.old.height*5/6, e.old.width, e.old.height)
+			return measure(e.first.part(floor)).light > measure(e.old.part(floor)).light+20
+		},
 	},
 	"cyberpunk neon": {
 		"magenta and cyan": func(e edited) bool { return hues(e.first, 40, 340, 215) > 0.6 },
@@ -160,10 +165,9 @@ var properties = map[string]map[string]func(e edited) bool{
 		"grain":       func(e edited) bool { return e.after.grain > 5*e.before.grain },
 	},
 	"sepia": {
-		"brown":  func(e edited) bool { return hues(e.first, 30, 72) > 0.9 && e.after.warmth > 40 },
-		"age":    func(e edited) bool { return e.after.middle > 2*e.after.borders },
-		"plain":  func(e edited) bool { return e.after.tones < e.before.tones/2 },
-		"grainy": func(e edited) bool { return e.after.grain > 4*e.before.grain },
+		"brown": func(e edited) bool { return hues(e.first, 30, 72) > 0.9 && e.after.warmth > 40 },
+		"plain": func(e edited) bool { return e.after.tones < e.before.tones/2 },
+		"clean": func(e edited) bool { return e.after.grain < e.before.grain && e.after.contrast > 0.9*e.before.contrast },
 	},
 	"vintage film": {
 		"faded blacks": func(e edited) bool { return e.after.white < e.before.white && e.after.contrast < e.before.contrast },
@@ -183,7 +187,7 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 	"thermal": {
 		"a palette from blue to yellow": func(e edited) bool { return e.after.color > 1.7*e.before.color },
-		"light is heat":                 func(e edited) bool { return alongPalette(e.old, e.first) > 0.9 },
+		"warm colors are hot":           func(e edited) bool { return heat(e.old, e.first) > 0.7 },
 	},
 	"night vision": {
 		"green":   func(e edited) bool { return hues(e.first, 25, 146) > 0.95 },
@@ -201,15 +205,16 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 }
 
-// alongPalette returns the correlation between two pictures' luma.
-func alongPalette(a, b picture) float64 {
-	var la, lb []float64
-	for y := range a.height {
-		for x := range a.width {
-			la, lb = append(la, a.luma(x, y)), append(lb, b.luma(x, y))
+// heat returns the correlation between one picture's red minus blue and the other's luma.
+func heat(old, after picture) float64 {
+	var warmth, light []float64
+	for y := range old.height {
+		for x := range old.width {
+			r, _, b := old.at(x, y)
+			warmth, light = append(warmth, r-b), append(light, after.luma(x, y))
 		}
 	}
-	return correlation(la, lb)
+	return correlation(warmth, light)
 }
 
 func specs(t *testing.T, prompts []string) []engine.Spec {

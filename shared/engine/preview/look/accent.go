@@ -16,11 +16,9 @@ func Variation(seed uint32) *LUT {
 // enhance returns corrections that suit any picture, as a careful editor makes them.
 func enhance() []Op {
 	return []Op{
-		Clarity{0.06, 0.45},
-		Clarity{0.004, 0.5},
-		grade(contrast(1.14, 0.5), light(0.035), vibrance(1.5), splitTone(235, 0.018, 75, 0.022)),
-		Bloom{0.04, 0.72, 0.45},
-		multiply(vignette(0.30, 0.45)),
+		Clarity{0.06, 0.3},
+		Clarity{0.004, 0.4},
+		grade(contrast(1.24, 0.5), light(0.03), vibrance(1.35), splitTone(240, 0.01, 80, 0.006)),
 	}
 }
 

@@ -98,23 +98,6 @@ func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
 }
 
-func (c *cells) gathered() Warp {
-	reach := 1.5 / c.perUnit
-	axis := func(down bool) Texture {
-		return func(s *Sheet) {
-			d := c.pieces(s)
-			s.fill(func(x, y float64) float64 {
-				dx, dy, _, _ := d.at(x, y)
-				if down {
-					return 0.5 + dy/float64(d.rows)*d.height/(2*reach)
-				}
-				return 0.5 + dx/float64(d.columns)*d.width/(2*reach)
-			})
-		}
-	}
-	return Warp{Across: axis(false), Down: axis(true), Reach: reach}
-}
-
 func (c *cells) leading(width float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)

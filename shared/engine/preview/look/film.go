@@ -73,16 +73,3 @@ func leak(amount float64) Texture {
 		})
 	}
 }
-
-// stain draws the uneven yellowing of old paper, for Multiply layers.
-func stain(depth float64) Texture {
-	return func(s *Sheet) {
-		age := s.field(35)
-		width, height := s.aspect()
-		s.fill(func(x, y float64) float64 {
-			d := math.Hypot((x/width-0.5)*2, (y/height-0.5)*2) / math.Sqrt2
-			n := age.Fractal(x*2.5, y*2.5, 4)
-			return 1 - depth*clamp(0.35+0.5*n+0.7*smoothstep(0.5, 1, d))
-		})
-	}
-}

@@ -70,13 +70,14 @@ func oilPainting() []Op {
 }
 
 func impressionist() []Op {
-	short := &brush{bristle: 0.0075, length: 0.075, swirl: 1.4}
+	short := &brush{bristle: 0.006, length: 0.055, swirl: 1.4}
 	return []Op{
-		short.dragged(0.024),
-		Flatten{0.007},
-		grade(attract(258, 85, 0.35, 1.5), contrast(1.2, 0.55), splitTone(268, 0.05, 88, 0.035)),
-		Lines{Width: 0.02, From: 0.62, To: 0.95, Ink: [3]float64{0.10, 0.12, 0.34}},
-		add(short.ridges(0.40)),
+		short.dragged(0.011),
+		Flatten{0.006},
+		Clarity{0.02, 0.5},
+		grade(attract(258, 70, 0.25, 1.3), contrast(1.15, 0.55), splitTone(268, 0.04, 88, 0.02)),
+		Lines{Width: 0.016, From: 0.62, To: 0.95, Ink: [3]float64{0.10, 0.12, 0.34}},
+		add(short.ridges(0.27)),
 	}
 }
 
@@ -125,11 +126,10 @@ func anime() []Op {
 
 func comic() []Op {
 	return []Op{
-		Smooth{0.014, 0.13},
-		Lines{Width: 0.011, From: 0.74, To: 0.92, Ink: [3]float64{0.02, 0.02, 0.05}},
-		add(dots(0.13, 0.0135, 30)),
-		grade(contrast(1.3, 0.52), saturate(1.6), levels(5, 0.12)),
-		add(paper(0.05)),
+		Smooth{0.012, 0.12},
+		Lines{Width: 0.010, From: 0.87, To: 0.975, Ink: [3]float64{0.02, 0.02, 0.05}},
+		grade(fade(0, 0.96), contrast(1.25, 0.5), saturate(1.5), levels(6, 0.15)),
+		Layer{Texture: dots(1, 0.018, 30), Mode: Multiply, Tint: [3]float64{0.78, 0.76, 0.82}},
 	}
 }
 
@@ -180,12 +180,13 @@ func toyBricks() []Op {
 func stainedGlass() []Op {
 	panes := &cells{perUnit: 22, purpose: 1}
 	return []Op{
-		panes.gathered(),
-		grade(contrast(1.2, 0.47), saturate(1.75), levels(7, 0.5)),
-		add(panes.facets(0.16)),
+		Smooth{0.016, 0.14},
+		Lines{Width: 0.012, From: 0.80, To: 0.95, Ink: [3]float64{0.02, 0.02, 0.02}},
+		grade(contrast(1.15, 0.47), saturate(1.8), levels(7, 0.5)),
+		add(panes.facets(0.22)),
 		add(pigment(0.10)),
-		Bloom{0.03, 0.6, 0.7},
-		multiply(panes.leading(0.16)),
+		Bloom{0.03, 0.6, 0.5},
+		multiply(panes.leading(0.10)),
 		multiply(vignette(0.35, 0.5)),
 	}
 }

@@ -1,5 +1,11 @@
 package look
 
+import (
+	"math"
+
+	"cutroom/shared/engine/preview/look/oklab"
+)
+
 func moods() []entry {
 	return []entry{
 		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},
@@ -135,16 +141,14 @@ func winter() []Op {
 
 func underwater() []Op {
 	return []Op{
-		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
-		Smooth{0.006, 0.06},
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.006, Motion: Motion{Down: 0.11}},
 		grade(
-			saturate(0.75), shift(50, 70, 0, 0.55), tint(212, 0.085), splitTone(245, 0.05, 195, 0.02), contrast(0.92, 0.5),
+			saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02), contrast(1.06, 0.5),
 			light(-0.03),
 		),
-		Bloom{0.05, 0.5, 0.8},
-		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
-		screen((&cells{perUnit: 7, purpose: 2}).caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03).soft(),
-		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
+		Bloom{0.05, 0.6, 0.5},
+		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.13), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
+		Layer{Texture: vignette(0.75, 0.35), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
 	}
 }
@@ -167,10 +171,9 @@ func sunset() []Op {
 
 func night() []Op {
 	return []Op{
-		grade(saturate(0.65), light(-0.16), contrast(1.1, 0.35), tint(262, 0.05), splitTone(268, 0.05, 240, 0.02)),
-		Bloom{0.035, 0.5, 1.0},
-		screen(stars(0.9, 130), 0.85, 0.92, 1),
-		Layer{Texture: vignette(0.7, 0.35), Mode: Multiply, Tint: [3]float64{0.02, 0.03, 0.12}},
+		grade(saturate(0.6), light(-0.14), fade(0, 0.72), contrast(1.2, 0.3), tint(262, 0.04), splitTone(268, 0.05, 250, 0.02)),
+		Bloom{0.035, 0.45, 0.5},
+		Layer{Texture: vignette(0.6, 0.4), Mode: Multiply, Tint: [3]float64{0.02, 0.03, 0.12}},
 	}
 }
 
@@ -197,25 +200,32 @@ func fog() []Op {
 
 func fire() []Op {
 	return []Op{
-		Clarity{0.03, 0.5},
-		grade(light(-0.04), contrast(1.35, 0.5), gradientMap(0.86,
+		Clarity{0.03, 0.4},
+		grade(light(-0.12), contrast(1.2, 0.42), warm(0.04), gradientMap(0.62,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
-		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
-		Bloom{0.05, 0.55, 1.1},
-		screen(embers(0.95, 170), 1, 0.62, 0.2).drifting(0.05, -0.24),
-		screen(embers(1, 40), 1, 0.75, 0.35).drifting(0.10, -0.42),
-		multiply(vignette(0.5, 0.4)),
+		multiply(vignette(0.6, 0.35)),
+		screen(flames(0.85, 0.4), 1, 0.28, 0.02),
+		screen(flames(1, 0.26), 1, 0.72, 0.12),
+		Warp{Across: ripples(9, false), Reach: 0.005, Motion: Motion{Down: -0.35}},
+		Bloom{0.05, 0.6, 0.8},
+		screen(embers(0.95, 110), 1, 0.62, 0.2).drifting(0.05, -0.24),
 	}
 }
 
 func cyberpunk() []Op {
+	// Lines darken, so they glow if they are drawn on a negative.
+	negative := LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })
+	dark := NewLUT(light(-0.08), fade(0, 0.72), attract(345, 215, 0.5, 1.15), splitTone(285, 0.07, 225, 0.05))
 	return []Op{
-		Clarity{0.03, 0.6},
-		grade(light(-0.13), contrast(1.3, 0.45), attract(338, 205, 0.4, 1.35), splitTone(285, 0.075, 200, 0.045)),
-		Bloom{0.035, 0.5, 1.4},
-		Fringe{0.0045},
-		screen(rain(0.30, 0.10, 160), 0.55, 0.85, 1).drifting(-0.15, 1.3),
+		Smooth{0.006, 0.06},
+		Grade{negative},
+		Lines{
+			Width: 0.012, From: 0.80, To: 0.97, Ink: [3]float64{0, 0.9, 0.15}, Fill: negative.Then(dark).Then(negative),
+		},
+		Grade{negative},
+		Fringe{0.008},
+		Bloom{0.022, 0.45, 1.5},
 		multiply(scanlines(0.16, 1.0/180)),
 		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
 	}
@@ -276,14 +286,10 @@ func filmNoir() []Op {
 
 func sepia() []Op {
 	return []Op{
-		grade(mono, contrast(1.08, 0.5), fade(0.16, 0.93), gradientMap(1,
-			colorStop{0.1, hex(0x21130a)}, colorStop{0.4, hex(0x6d4a2c)},
-			colorStop{0.7, hex(0xbf9a6b)}, colorStop{0.95, hex(0xf6e7c8)})),
-		Bloom{0.03, 0.7, 0.4},
-		Layer{Texture: stain(0.5), Mode: Multiply, Tint: [3]float64{0.55, 0.38, 0.20}},
-		screen(scratches(0.5), 0.95, 0.88, 0.72),
-		add(grain(0.055, 0.003)).jumping(8),
-		Layer{Texture: vignette(0.8, 0.45), Mode: Multiply, Tint: [3]float64{0.2, 0.1, 0.04}},
+		grade(mono, contrast(1.05, 0.5), gradientMap(1,
+			colorStop{0.05, hex(0x1c1008)}, colorStop{0.4, hex(0x6d4a2c)},
+			colorStop{0.7, hex(0xc09a6a)}, colorStop{0.98, hex(0xfbf0d9)})),
+		Layer{Texture: vignette(0.35, 0.5), Mode: Multiply, Tint: [3]float64{0.2, 0.1, 0.04}},
 	}
 }
 
@@ -313,10 +319,17 @@ func vhs() []Op {
 	}
 }
 
+// heat makes colors that are as warm as skin the lightest. Otherwise, dark is warmer than light: sky and walls are cold.
+func heat(c oklab.Color) oklab.Color {
+	s := max(0, c.A+c.B) / 0.11
+	warmth := math.Pow(s*math.Exp(1-s), 2)
+	return oklab.Color{L: 0.08 + 0.5*(1-clamp(c.L))*(1-warmth) + warmth*(0.42+0.5*clamp(c.L))}
+}
+
 func thermal() []Op {
 	return []Op{
 		Smooth{0.012, 0.10},
-		grade(mono, contrast(1.25, 0.52), gradientMap(1,
+		grade(heat, gradientMap(1,
 			colorStop{0, hex(0x02010f)}, colorStop{0.18, hex(0x1c0a6e)}, colorStop{0.36, hex(0x7a0a9c)},
 			colorStop{0.52, hex(0xd01b6a)}, colorStop{0.66, hex(0xf4622a)}, colorStop{0.80, hex(0xfcb61a)},
 			colorStop{0.92, hex(0xfff27a)}, colorStop{1, hex(0xffffff)})),

@@ -72,19 +72,16 @@ func bubbles(amount float64, count int) Texture {
 	}
 }
 
-// stars draws points of light, denser towards the top.
-func stars(amount float64, count int) Texture {
+// flames draws tongues of fire that rise from the lower border to about the given fraction of the height, for Screen
+// layers.
+func flames(amount, rise float64) Texture {
 	return func(s *Sheet) {
-		source := s.source(45)
-		width, height := s.aspect()
-		for range int(float64(count) * width * height) {
-			x, y := source.Float()*width, math.Pow(source.Float(), 1.6)*height*0.62
-			radius, strength := source.Between(0.0012, 0.0034), amount*math.Pow(source.Float(), 1.5)
-			s.place(x, y, radius*3, radius*3, func(dx, dy float64) float64 {
-				d := math.Hypot(dx, dy) / radius
-				return strength * (math.Exp(-d*d) + 0.25*math.Exp(-d))
-			})
-		}
+		tongues := s.field(45)
+		_, height := s.aspect()
+		s.fill(s.smooth(1.0/360, func(x, y float64) float64 {
+			n := tongues.Fractal(x*7+0.5*tongues.At(x*3, y*3), y*2.2, 4)
+			return amount * smoothstep(0, 0.6, 0.5+0.7*n-0.5*(height-y)/height/rise)
+		}).at)
 	}
 }
 
