@@ -57,7 +57,7 @@ var properties = map[string]map[string]func(e edited) bool{
 	"comic": {
 		"vivid":      func(e edited) bool { return e.after.color > 1.4*e.before.color },
 		"ink":        func(e edited) bool { return e.after.black < e.before.black/2 },
-		"contrasted": func(e edited) bool { return e.after.contrast > 1.2*e.before.contrast },
+		"contrasted": func(e edited) bool { return e.after.contrast > 1.1*e.before.contrast },
 	},
 	"pixel art": {
 		"blocks are even":      func(e edited) bool { in, between := blockiness(e.first, 2); return in < 0.2*between },
