@@ -58,10 +58,8 @@ func (a arguments) ground() string {
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
-		at := slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed })
-		if at < 0 {
-			at = slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() })
-		}
+		at := max(slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() }),
+			slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed }))
 		last := i > 0 && i+1 == len(split) && asked.grounded()
 		switch {
 		case at >= 0:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,13 +16,28 @@ var closings = sync.OnceValue(func() map[rune]string {
 // maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
 const maxQuotation = 1000
 
-// quotedAt returns the quotation that starts at a token. end is the offset of its end in bytes, or 0 if no quotation
-// starts there.
-func quotedAt(prompt string, t token) (text string, end int) {
+// quotedAt returns the quotation that starts at the first token. end is the offset of its end in bytes, or 0 if
+// there is none. After a word such as "text", capitalized words need no quotation marks: "add text Hello World".
+func quotedAt(prompt string, found []part, tokens []token) (text string, end int) {
+	t := tokens[0]
 	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
 	closing, ok := closings()[before]
 	if !ok {
-		return "", 0
+		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
+		if len(found) == 0 || !capital(t) {
+			return "", 0
+		}
+		word := found[len(found)-1]
+		if !in("writings", word.last.text) || capital(word.first) || strings.Trim(prompt[word.last.to:t.from], " :") != "" {
+			return "", 0
+		}
+		for i, next := range tokens {
+			ends := in("joiners", next.text) || in("insides", next.text)
+			if i > 0 && (next.from-t.from > maxQuotation || next.clause != t.clause || ends && !capital(tokens[min(i+1, len(tokens)-1)])) {
+				return strings.TrimRight(prompt[t.from:next.from], " ,.;:"), next.from
+			}
+		}
+		return strings.TrimSpace(prompt[t.from:]), len(prompt)
 	}
 	length := strings.IndexAny(prompt[t.from:min(len(prompt), t.from+maxQuotation)], closing)
 	if length <= 0 {
@@ -85,11 +101,8 @@ func (asked *request) order(prompt string, instruction []part) {
 			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"
 			continue
 		}
-		if o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at) {
-			p.class, p.means = content, meaning{}
-			continue
-		}
-		if o.edit.name == Title && titles(asked.edits) == maxTitles {
+		if o.edit.name == Title && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
+			o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at) {
 			p.class, p.means = content, meaning{}
 			continue
 		}

@@ -80,7 +80,7 @@ func parts(prompt string, known func(word string) bool) []part {
 	}
 	var found []part
 	for at := 0; at < len(tokens); {
-		if text, end := quotedAt(prompt, tokens[at]); end > 0 && len(found) > 0 && announces(found) {
+		if text, end := quotedAt(prompt, found, tokens[at:]); end > 0 && len(found) > 0 && announces(found) {
 			p := part{class: named, first: tokens[at], means: vocabulary.meanings["title"][0]}
 			p.first.clause = found[len(found)-1].last.clause
 			p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}

@@ -69,7 +69,6 @@ var answers = []answer{
 	{edit, "make it red", "red", "", ""},
 	{edit, "turn me into an anime character", "anime", "", ""},
 	{edit, "cyberpunk neon city", "cyberpunk neon", "", ""},
-	{edit, "pixelate it", "pixel art", "", ""},
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
 	// These prompts name a look and request more.
@@ -77,6 +76,10 @@ var answers = []answer{
 	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "", ""},
 	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing. "},
 	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing. "},
+	{edit, "add text Hello World", "text “Hello World”", "", ""},
+	{edit, "add text: SALE 50% at the top, watercolor", "watercolor; text “SALE 50%”", "", ""},
+	{edit, "add text to the video", "", "add text", unfollowed},
+	{edit, `remove the text "Hello"`, "", `remove the text "Hello`, unfollowed},
 	// These prompts are about time.
 	{edit, "0.5x speed", "slow motion 2x", "", ""},
 	{edit, "remove last 2 seconds", "remove the last 2 s", "", ""},
