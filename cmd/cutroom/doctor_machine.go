@@ -215,6 +215,6 @@ func healthy(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	answer, err := probe(ctx, "http://"+reachable(resolved)+"/healthz")
-	return err == nil && answer.status == 200
+	status, err := probe(ctx, "http://"+reachable(resolved)+"/healthz")
+	return err == nil && status == 200
 }

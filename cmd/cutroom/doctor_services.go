@@ -19,18 +19,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-type answered struct {
-	status int
-	at     time.Time
-}
-
 // probe sends a request to a server. Any response shows that the server is running.
-func probe(ctx context.Context, address string) (answered, error) {
+func probe(ctx context.Context, address string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return answered{}, err
+		return 0, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -38,11 +33,10 @@ func probe(ctx context.Context, address string) (answered, error) {
 		if errors.As(err, &call) {
 			err = call.Err
 		}
-		return answered{}, err
+		return 0, err
 	}
 	defer response.Body.Close()
-	at, _ := http.ParseTime(response.Header.Get("Date")) // zero if there is no Date
-	return answered{response.StatusCode, at}, nil
+	return response.StatusCode, nil
 }
 
 func checkEngine(ctx context.Context, e examination) []finding {
@@ -101,11 +95,11 @@ func checkServers(ctx context.Context, check, setting string, choice engineconfi
 			address = strings.TrimSuffix(server, "/") + "/models"
 		}
 		found := finding{Check: check, State: fine, Detail: server + " answers"}
-		if answer, err := probe(ctx, address); err != nil {
+		if status, err := probe(ctx, address); err != nil {
 			found.State, found.Detail = failing, fmt.Sprintf("%s does not respond: %v", server, err)
 			found.Mend = "Start the engine server, or set " + setting + " to a running server or to preview."
-		} else if !choice.OpenAI && answer.status != http.StatusOK {
-			found.State, found.Detail = failing, fmt.Sprintf("%s responds with status %d", address, answer.status)
+		} else if !choice.OpenAI && status != http.StatusOK {
+			found.State, found.Detail = failing, fmt.Sprintf("%s responds with status %d", address, status)
 			found.Mend = "Check the log of the engine server; it may still be loading its models."
 		}
 		findings = append(findings, found)
@@ -156,19 +150,13 @@ func checkUpstream(ctx context.Context, model, address, secret string) finding {
 	return finding{Check: "upstream", State: fine, Detail: fmt.Sprintf("%s, which serves %s, responds", address, model)}
 }
 
-// maxSkew is the largest difference between the clocks without a warning. It is small because
-// client tokens and signed URLs may be valid for only a minute.
-const maxSkew = 30 * time.Second
-
 // checkServer checks that the server used by the other commands responds and accepts the key.
 func checkServer(ctx context.Context, e examination) []finding {
 	server, err := e.invocation.Server()
 	if err != nil {
 		return []finding{{"server", failing, err.Error(), ""}}
 	}
-	began := time.Now()
-	answer, err := probe(ctx, server.URL+"/healthz")
-	if err != nil {
+	if _, err := probe(ctx, server.URL+"/healthz"); err != nil {
 		if e.invocation.UsesThisMachine() {
 			return []finding{{"server", warning, "no server runs at " + server.URL,
 				"Start one with \"cutroom dev\", or set CUTROOM_URL to a running server."}}
@@ -186,13 +174,6 @@ func checkServer(ctx context.Context, e examination) []finding {
 		findings = append(findings, finding{"gateway", failing,
 			fmt.Sprintf("%s does not respond: %v", server.InferenceURL, err),
 			"Set CUTROOM_INFERENCE_URL to the address of the inference gateway."})
-	}
-	// Allow for the Date header's resolution of one second and the time that the response took to arrive.
-	skew := answer.at.Sub(began)
-	if !answer.at.IsZero() && (skew > maxSkew || skew < -maxSkew-time.Since(began)) {
-		findings = append(findings, finding{"clock", warning,
-			fmt.Sprintf("this machine's clock and the server's are %s apart", skew.Abs().Round(time.Second)),
-			"Synchronize both clocks with NTP."})
 	}
 	return append(findings, checkKey(ctx, e.invocation, server))
 }
