@@ -168,8 +168,8 @@ func compress(w *gzip.Writer, text []byte) []byte {
 	if w == nil {
 		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	}
-	var out bytes.Buffer
-	w.Reset(&out)
+	out := bytes.NewBuffer(make([]byte, 0, len(text))) // growing would take several times as much
+	w.Reset(out)
 	_, _ = w.Write(text) // a buffer's writes cannot fail
 	_ = w.Close()
 	return out.Bytes()
