@@ -255,7 +255,7 @@ func TestImportedKeysWork(t *testing.T) {
 		strings.Replace(line, `"hash":"`, `"hash":"00`, 1):                 "64 hex digits",
 		strings.Replace(line, `"tier":"default"`, `"tier":"none"`, 1):      "unknown tier",
 		strings.Replace(line, `"account":"acme"`, `"account":"a/b"`, 1):    "account",
-		strings.Replace(line, `"account":"acme"`, `"account":"other"`, 1):  "another account",
+		strings.Replace(line, `"account":"acme"`, `"account":"other"`, 1):  "a different account",
 		strings.Replace(line, `"routes":["files"]`, `"routes":["all"]`, 1): "routes",
 		strings.Replace(line, `"created_at"`, `"made_at"`, 1):              "line 1: created_at",
 		strings.Replace(line, `{`, `{"label":"\u001b[2J",`, 1):             "line 1: label",

@@ -64,7 +64,10 @@ func (s *service) sendThumbnailOf(w http.ResponseWriter, r *http.Request, j job.
 
 func readPicture(r *http.Request) (of, size string, err error) {
 	query := readQuery(r.URL.RawQuery)
-	of, size = cmp.Or(query["of"], "result"), cmp.Or(query["size"], "thumbnail")
+	of, size = cmp.Or(query["of"], "result"), "thumbnail"
+	if sent, is := query["size"]; is {
+		size = sent
+	}
 	var wrong problems
 	if known := []string{"result", "input"}; !slices.Contains(known, of) {
 		wrong = append(wrong, notAmong("of", of, known).in("query"))

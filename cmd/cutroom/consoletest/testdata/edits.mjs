@@ -204,7 +204,7 @@ export async function cutting(visit) {
   await until("a frame is shown", () => dialog.locator("video").evaluate(video => video.readyState > 1));
   await dialog.getByRole("button", { name: "Take this frame" }).click();
   await page.getByText("sample-cut-frame.png").waitFor();
-  await page.getByRole("button", { name: "Crop" }).click();
+  await page.getByRole("button", { name: "Crop", exact: true }).click();
   await dialog.getByLabel("Part of the picture").selectOption("Tall, 9:16");
   await dialog.getByRole("button", { name: "Crop", exact: true }).click();
   await page.getByText("sample-cut-frame-crop.png").waitFor();
@@ -701,7 +701,7 @@ export async function refused(visit) {
   const report = await alert.textContent();
   check(report.includes("The file must be a video") && !report.includes("data:"), `it says what is wrong, in words: ${report}`);
   equal(await page.getByRole("button", { name: "Try again" }).count(), 0, "offers to repeat an edit that cannot succeed");
-  await page.getByRole("button", { name: "Back" }).click();
+  await page.getByRole("button", { name: "Back", exact: true }).click();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
   check((await page.locator("#form-problem").textContent()).includes("neither a video nor an image"), "a text is rejected on the page");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-restyle-2");
