@@ -15,8 +15,8 @@ import (
 // releases it when the process exits or crashes.
 type folderLock struct {
 	file *os.File
-	// folders holds the locked folders: the data folder, and those of the database, the blobs and the
-	// engines, which may be elsewhere. The lock file is not enough, because people delete it as a
+	// folders holds the locked folders: the data folder, and the folders of the database, the blobs and
+	// the engines, which may be elsewhere. The lock file is not enough, because people delete it as a
 	// leftover. Folders on file systems without locks are skipped.
 	folders []*os.File
 }

@@ -43,6 +43,9 @@ func (e *edit) resize() (time.Duration, error) {
 		return 0, engine.InvalidInput(nil, "The result would be %.0f seconds long. The limit is %.0f seconds.",
 			whole.Seconds(), maxLength.Seconds())
 	}
+	if frame := time.Second / time.Duration(e.spec.FPS); whole < frame && whole < e.spec.Duration {
+		return 0, engine.InvalidInput(nil, "The result would be shorter than a frame.")
+	}
 	e.spec.Duration = whole
 	if again, ok := look.Find(edits, look.Loop); ok {
 		e.spec.Duration = whole / time.Duration(again.Repeats())

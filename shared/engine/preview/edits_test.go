@@ -230,6 +230,10 @@ func TestImpossibleEditsAreRejected(t *testing.T) {
 	if e := engine.AsError(err); err == nil || !strings.Contains(e.Message, "480 seconds long. The limit is 300 seconds.") {
 		t.Errorf("got %v", err)
 	}
+	spec.Prompt, spec.Duration = "faster 16x, skip the first 1.9 seconds", 2*time.Second
+	if _, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {}); err == nil || !strings.Contains(err.Error(), "shorter than a frame") {
+		t.Errorf("got %v", err)
+	}
 	spec.Prompt, spec.Size = look.Reverse, catalog.Size{Width: 1280, Height: 720}
 	spec.Duration = 3 * time.Minute
 	if _, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {}); err == nil || !strings.Contains(err.Error(), "too long to play backward") {
