@@ -14,7 +14,7 @@ from .read import opened
 
 RATE = 48_000
 
-# A shorter jump of the timestamps, in seconds, does not count as a gap.
+# Timestamp jumps below this, in seconds, do not count as gaps.
 _TOLERANCE = 0.05
 
 

@@ -216,7 +216,7 @@ func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	case ended.Error == nil || ended.Error.Code != string(domain.TimedOut):
 		return "", fmt.Errorf("%s, want failed: %s", describe(ended), domain.TimedOut)
 	case ended.CompletedAt == nil || !ended.CompletedAt.Before(j.Deadline):
-		return "", fmt.Errorf("%s was failed by a reader after its deadline, not by its execution", id)
+		return "", fmt.Errorf("%s timed out when it was read after its deadline, not by its execution", id)
 	}
 	return fmt.Sprintf("its execution timed out after %s", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
 }

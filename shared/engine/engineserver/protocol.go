@@ -162,7 +162,7 @@ func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
 	if code != job.InvalidInput && code != job.EngineError {
-		cause = fmt.Errorf("engineserver: the server's code is %.50q", string(code))
+		cause = fmt.Errorf("engineserver: unknown error code %.50q", string(code))
 		code = job.EngineError
 	}
 	message := oneLine(f.Message, maxMessage)

@@ -200,7 +200,7 @@ func unpack(content []byte) (gjson.Result, error) {
 		_, err = io.ReadFull(reader, text)
 	}
 	if err != nil {
-		return gjson.Result{}, fmt.Errorf("gateway: read a kept response: %w", err)
+		return gjson.Result{}, fmt.Errorf("gateway: read a stored response: %w", err)
 	}
 	return gjson.ParseBytes(text), nil
 }

@@ -118,7 +118,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {
-		return "", "", fmt.Errorf("the certificates of this service: %w", err)
+		return "", "", fmt.Errorf("load the certificates of this service: %w", err)
 	}
 	if r.config.Certificates != "" {
 		text, err := os.ReadFile(r.config.Certificates)

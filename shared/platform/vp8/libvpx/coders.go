@@ -123,7 +123,7 @@ func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	}
 	defer runtime.KeepAlive(picture)
 	if l.wrap(e.image.at(0), formatI420, uint32(e.size.X), uint32(e.size.Y), 1, unsafe.Pointer(&picture.Y[0])) == nil {
-		return nil, errors.New("libvpx: libvpx rejects the picture")
+		return nil, errors.New("libvpx: the encoder rejected the picture")
 	}
 	at := max(int64(how.At.Seconds()*ticks), e.last+1)
 	flags := int64(0)

@@ -119,7 +119,7 @@ class Edit {
     this.strip.read();
   }
 
-  // begin starts with a prompt that the user has chosen on another page.
+  // begin opens the form with a prompt that the user chose on another page.
   begin(mode, prompt) {
     this.enter(mode);
     this.form.fill({ ...this.form.state(), prompt });

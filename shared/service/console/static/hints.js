@@ -8,7 +8,7 @@ const typingPause = 300;
 
 export class Hints {
   // asked returns {model, prompt, reference, shape, resolution}. heard is called with two values: whether the engine
-  // follows nothing, and the result's size, frame rate and length if they are known.
+  // ignores the entire prompt, and the result's size, frame rate and length if they are known.
   constructor(asked, heard) {
     this.asked = asked;
     this.heard = heard;

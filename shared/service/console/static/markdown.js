@@ -6,9 +6,9 @@ import { button, copy, make } from "./dom.js";
 // The schemes that links may use.
 const safe = /^(https?|mailto):/i;
 
-// deepest limits the nesting of lists and quotes. endless matches words, and nested matches lines of list and quote
-// marks, that are too long to be intentional. Text beyond these limits is shown as plain text, because the library
-// and the browser would take too long.
+// deepest limits the nesting of lists and quotes. endless matches overlong words; nested matches lines that start with
+// too many list or quote marks. Text beyond these limits is shown as plain text, because the library and the browser
+// would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
 export function render(text) {

@@ -28,8 +28,7 @@ export function fileName(run) {
 // found none, because some engines make no previews.
 const previewEvery = 2000, missed = 6000;
 
-// previewOf returns a picture that shows previews, if the engine makes them, and the poster while the result is being
-// fetched.
+// previewOf returns a picture element. It shows the engine's previews, if any, then the poster while the result loads.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
   let next = Date.now() + previewEvery;

@@ -28,7 +28,7 @@ export class Selection {
     });
   }
 
-  // card.name labels the checkbox. The callback changed receives the cards of all selected items.
+  // box returns a checkbox with the label card.name. Each change calls this.changed with the cards of all selected items.
   box(id, card) {
     const input = make("input", { type: "checkbox", "aria-label": `Select ${card.name}`, on: {
       change: () => this.choose(id, card, input.checked),
