@@ -25,9 +25,9 @@ const (
 	authBar = 5000
 )
 
-// auth creates client tokens and then sends one request with each, so that no authentication is
-// answered from a cache. The client shares the CPUs with the server. The floor is the same client's
-// rate at /healthz, which does nothing.
+// auth creates client tokens and then sends one request with each, so that no authentication is answered from a
+// cache. The client shares the CPUs with the server. As the floor, auth measures the rate at which the same client
+// can call /healthz, which does nothing.
 func (b *bench) auth(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {
@@ -96,7 +96,8 @@ func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []
 	return tokens, minted, err
 }
 
-// perSecond has authCallers clients repeat a call concurrently and returns the total number of calls per second.
+// perSecond starts authCallers concurrent clients that repeat a call, and returns the total number of calls per
+// second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
 	counted := make([]int, authCallers)

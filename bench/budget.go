@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// budgetPairs is the number of request pairs, one request with a budget and one without. The
-	// first tenth is warm-up.
+	// budgetPairs is the number of request pairs. Each pair is one request with a budget and one without. The first
+	// tenth is warm-up.
 	budgetPairs = 10_000
 	// budgetBar is the maximum time that budgets may add to a completion.
 	budgetBar = 15 * time.Microsecond
@@ -23,9 +23,9 @@ inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, price: {input: 1, output: 2}, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// budgets measures the time that two budgets, for money and for tokens, add to a completion on one
-// machine. One client sends pairs of requests to the same server in alternating order, for an
-// account with budgets and one without, so that other load affects both.
+// budgets measures the time that two budgets, for money and for tokens, add to a completion on one machine. One
+// client sends pairs of requests to the same server: one for an account with budgets, and one for an account without.
+// Their order alternates, so that other load affects both accounts.
 func (b *bench) budgets(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {

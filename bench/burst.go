@@ -113,8 +113,8 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	return accepted, f, err
 }
 
-// measureAlone makes the engine perform as many edits as there are jobs, while states are read as
-// in the burst. Both CPU times include the server's time for the reads and exclude this process's.
+// measureAlone makes the engine perform as many edits as there are jobs, while states are read as in the burst. Its
+// CPU time and measureBurst's both include the server's time for the reads and exclude this process's time.
 func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
 	own, children, err := processorTimes(server.PID())
 	if err != nil {

@@ -97,7 +97,7 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect decodes and encodes frames with libvpx in this process. It calls wait before each frame.
+// passDirect decodes and encodes frames with libvpx in this process. It calls the function `wait` before each frame.
 func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()

@@ -23,8 +23,8 @@ type edit struct {
 	prompt  string
 	spec    engine.Spec
 	preview *preview.Engine
-	// commands holds the recorded command lines, each starting with the working folder. Their
-	// scratch files are in folder.
+	// commands holds the recorded command lines, each starting with the working folder. The field folder is the path
+	// of their scratch files.
 	commands [][]string
 	folder   string
 }

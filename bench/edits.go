@@ -16,7 +16,7 @@ import (
 const (
 	// editsSeconds is the length, in seconds, of the clip that is edited.
 	editsSeconds = 2
-	// The slowest looks are measured again, editsAgain by elapsed time and editsAgain by CPU time. Each is measured
+	// The editsAgain slowest looks by elapsed time and the editsAgain slowest looks by CPU time are measured
 	// editsRounds more times, alternating with the floor.
 	editsAgain, editsRounds = 3, 5
 	// editsBar is the slowest look's maximum time, as a multiple of the time without an edit.
@@ -90,8 +90,8 @@ func (b *bench) edits(ctx context.Context) error {
 	return nil
 }
 
-// reportEdits reports the edits with all looks, highest CPU time first, the repeated edits with the
-// slowest looks, and edits without a look.
+// reportEdits reports the edits with all looks, highest CPU time first. Then it reports the repeated edits with the
+// slowest looks, and the edits without a look.
 func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 	for _, r := range []struct {
 		what string

@@ -71,7 +71,7 @@ func (b *bench) gateway(ctx context.Context) error {
 }
 
 // gatewayLatencies runs the client and the model server on one CPU and the proxies on another. Otherwise nginx would
-// sometimes share the client's CPU, where its calls are four times as fast, and the ratio would depend on that.
+// sometimes run on the client's CPU, where requests take a quarter of the time, and the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")

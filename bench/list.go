@@ -38,8 +38,8 @@ const (
 
 type pageReader func(ctx context.Context) error
 
-// list reads pages of two accounts alternately, one with a million files and one with a thousand, both through the
-// service's code and over HTTP. The floor is the first page of the account with a thousand.
+// list reads pages of two accounts alternately: one with a million files and one with a thousand. It reads them
+// through the service's code and over HTTP. The floor is the first page of the account with a thousand files.
 func (b *bench) list(ctx context.Context) error {
 	data := filepath.Join(b.folder, "list")
 	defer os.RemoveAll(data)
@@ -70,8 +70,8 @@ func unswept(from, count int, now time.Time) filled.Files {
 	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
 }
 
-// stopSweeps keeps the next server on a folder from sweeping for ten minutes: the clock file
-// suggests that the machine was off for a week, so the server does not trust its clock yet.
+// stopSweeps keeps the next server on a folder from sweeping for ten minutes. It writes a clock file that makes the
+// machine seem to have been off for a week, so the server does not trust its clock yet.
 func stopSweeps(data string, now time.Time) error {
 	text := fmt.Sprintf("cutroom-clock %020d %020d before\n", now.Add(-7*24*time.Hour).UnixMilli(), 0)
 	return os.WriteFile(filepath.Join(data, "clock"), []byte(text), 0o600)

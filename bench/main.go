@@ -56,7 +56,7 @@ var sections = []section{
 	{name: "grown", run: (*bench).grown, byName: true},
 }
 
-// serve starts a server on a new folder; stop kills it and removes the folder.
+// serve starts a server on a new folder. The returned function stop kills the server and removes the folder.
 func (b *bench) serve(ctx context.Context, name string,
 	settings ...string) (server *servertest.Server, stop func(), err error) {
 	data := filepath.Join(b.folder, name)
@@ -119,8 +119,8 @@ func choose(names []string) ([]section, error) {
 	return chosen, nil
 }
 
-// measure runs the sections and prints the table of their measurements, even if sections fail. It prints each
-// section's name to progress as the section starts. Once ctx is done, it starts no more sections.
+// measure runs the sections and prints the table of their measurements, even if sections fail. It writes each
+// section's name to the writer progress when the section starts. Once ctx is done, it starts no more sections.
 //
 // Errors: the sections' errors, each with its section's name; errors from writing the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {

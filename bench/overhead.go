@@ -18,7 +18,8 @@ const (
 )
 
 // overhead edits the sample clip alternately through the API, with the engine, and with the engine's ffmpeg command
-// lines. The difference between the API and the engine is the overhead; the bar compares it with the command lines.
+// lines. The overhead is the difference between the API and the engine. The bar compares this difference with the
+// time of the command lines.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {
@@ -88,8 +89,8 @@ func (b *bench) reportOverhead(f overheadFigures) {
 	}
 }
 
-// awaitByEvents waits for a job by reading its event stream, which ends with the job, and returns
-// the job. Polling would take CPU time from the edits.
+// awaitByEvents reads a job's event stream, which ends when the job ends. It returns the job. Polling would take CPU
+// time from the edits.
 func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (servertest.Job, error) {
 	events, err := client.Get(ctx, "/v1/jobs/"+id+"/events")
 	if err != nil {

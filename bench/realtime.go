@@ -104,7 +104,8 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 	}
 }
 
-// frameLatency edits one session's frames in sequence. The floor is the engine without the service.
+// frameLatency edits one session's frames in sequence. The floor edits the same frames with the engine, without the
+// service.
 func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
 	known, err := catalog.Default("gen")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Frames go alternately through the server and directly, videoRounds times for videoSeconds each.
+	// Frames alternate between the server and the direct connection: videoRounds rounds of videoSeconds each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar is the maximum delay that the server adds to a frame.
 	videoBar = 25 * time.Millisecond

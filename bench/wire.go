@@ -177,8 +177,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has several clients repeat a request for the given time. It returns the number of calls and the elapsed
-// time.
+// wireCalls starts several clients that repeat a request for the given time. It returns the number of calls and the
+// elapsed time.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)

@@ -24,7 +24,7 @@ func (s *stack) newBatches() {
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
 		Targets: &[]awsevents.IRuleTarget{
 			awseventstargets.NewLambdaFunction(s.functions["steps"], &awseventstargets.LambdaFunctionProps{
-				// Do not retry: the next run is in five minutes.
+				// Do not retry, because the next run is in five minutes.
 				RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(5)),
 			}),
 		},

@@ -12,9 +12,9 @@ import (
 
 // newBucket creates the bucket for all blobs: private, encrypted, accessible over TLS only.
 //
-// The notification is set on the CloudFormation resource, because CDK would add a function for it.
-// The notification names the function arrived, and that function's role names the bucket. To avoid
-// the cycle, the bucket's name is computed (bucketName) instead of referenced.
+// The notification is set on the CloudFormation resource, because CDK would add a function for it. The notification
+// refers to the arrived function, and the function's role refers to the bucket. To avoid the cycle, the bucket's name
+// is computed (bucketName) instead of referenced.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),

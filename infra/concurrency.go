@@ -9,7 +9,8 @@ import (
 const unreserved = 100
 
 // internalConcurrency maps event-driven functions to their reserved concurrency, which is enough for a busy service.
-// SQS's pollers start up to webhooksAtOnce instances of webhooks, and the jobs table's stream starts more.
+// SQS's pollers start up to webhooksAtOnce instances of the webhooks function, and the jobs table's stream starts
+// more.
 var internalConcurrency = map[string]int{
 	"wake": 2, "scale": 1, "reaper": 5, "arrived": 5, "expiry": 2, "webhooks": webhooksAtOnce + 2,
 	"steps": stepsAtOnce,

@@ -22,7 +22,8 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// Omit models, which cannot fail, and batches and c2pa, whose failures are included in the 5xx metric.
+	// Omit the models function, which cannot fail, and the batches and c2pa functions, whose failures are included in
+	// the 5xx metric.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})

@@ -50,10 +50,10 @@ const (
 	internalTimeout = 60
 )
 
-// loop allows the webhooks and steps functions to invoke themselves. Otherwise Lambda would stop
-// them the sixteenth time in a row. webhooks waits for a later attempt by sending messages to its
-// own queue; the code limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait).
-// steps continues batches, which have 24 hours each.
+// loop allows the webhooks and steps functions to invoke themselves. Otherwise Lambda would stop them the sixteenth
+// time in a row. The webhooks function waits for a later attempt by sending messages to its own queue. The code
+// limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait). The steps function continues batches,
+// which have 24 hours each.
 func (f function) loop() awslambda.RecursiveLoop {
 	if f.Name == "webhooks" || f.Name == "steps" {
 		return awslambda.RecursiveLoop_ALLOW

@@ -29,8 +29,8 @@ type gpu struct {
 	WarmPool int
 	// Models is the path, in the repository, of the model map for the engine's image.
 	Models string
-	// Weights is the S3 prefix that replaces the map's folder /models. If no bucket is set, the
-	// prefix is in the stage's bucket.
+	// Weights is the S3 prefix that replaces the folder /models in the model map. If no bucket is set, the prefix is
+	// in the stage's bucket.
 	Weights s3Prefix
 	// EngineImage is the image of the engine server. If it is empty, the image is built from the repository.
 	EngineImage string

@@ -87,7 +87,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),
 		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash loses the run but not the task: the worker waits until the server has restarted.
+		// A crash loses the run but not the task, because the worker waits until the server has restarted.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -131,7 +131,7 @@ func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number
 
 // located adds the region to a container's variables, because on EC2 instances ECS does not set it.
 func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
-	// boto3 reads the second variable, all other SDKs the first.
+	// boto3 reads the second variable. All other SDKs read the first.
 	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
 	return &variables
 }

@@ -25,8 +25,8 @@ type options struct {
 	Protected bool
 	// Arm64 builds the functions and containers for Arm64. Otherwise they are built for x86-64.
 	Arm64 bool
-	// Streaming makes content, images and inference stream their responses. If it is off, API
-	// Gateway buffers them, for environments that cannot stream.
+	// Streaming makes the functions content, images and inference stream their responses. If it is off, API Gateway
+	// buffers the responses, for environments that cannot stream.
 	Streaming bool
 	Functions string
 	// Root is the folder of the repository, from which images are built.
@@ -110,7 +110,8 @@ type gatewayOptions struct {
 type watchOptions struct {
 	// LogDays is the retention time of logs, in days.
 	LogDays int
-	// Watch creates the main alarms. WatchAll also creates the second alarms (see alarm.second) and a dashboard.
+	// Watch creates the main alarms. WatchAll also creates the alarms marked as second (see alarm.second) and a
+	// dashboard.
 	Watch, WatchAll bool
 	Tracing         bool
 	// AlarmEmail is the address to which alarms are sent. If it is empty, no mail is sent.
@@ -133,8 +134,8 @@ func (o options) prefix() string { return "cutroom-" + o.Stage }
 
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// boundedName returns a resource name. most is its maximum length, in characters. A longer name is truncated and ends
-// with a digest of the entire name, so that different names stay different.
+// boundedName returns a resource name. The parameter `most` is its maximum length, in characters. A longer name is
+// truncated and ends with a digest of the entire name, so that different names stay different.
 func (o options) boundedName(what string, most int) string {
 	name := o.name(what)
 	if len(name) <= most {

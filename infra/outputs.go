@@ -34,7 +34,7 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
 		return jsii.String("https://" + d.Name)
 	}
-	// Do not use CDK's URL, which ends with a slash: clients that append a path would get two slashes.
+	// Do not use CDK's URL, which ends with a slash. Clients that append a path would get two slashes.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
 		jsii.String("/" + stageName),

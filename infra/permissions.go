@@ -11,7 +11,7 @@ type permission struct {
 	actions   []string
 	resources []*string
 	when      map[string]any
-	// why is the reason for a wildcard at the end of a resource.
+	// why holds the reason for a wildcard at the end of a resource.
 	why string
 }
 
@@ -116,7 +116,7 @@ func (s *stack) readContent() []permission {
 }
 
 // verifyFiles returns the permissions of the function that verifies results and stored files. It reads untrusted
-// files, so it has no access to secrets: workers store their signing certificates in the jobs table, and only the
+// files, so it has no access to secrets. Workers store their signing certificates in the jobs table, and only the
 // workers have the private key.
 func (s *stack) verifyFiles() []permission {
 	return []permission{

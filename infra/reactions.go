@@ -9,8 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions connects the internal functions to the events that invoke them: reaper to jobs that ended without
-// their worker, wake to new jobs, and expiry to deleted file records. (newBucket connects arrived.)
+// newReactions connects internal functions to the events that invoke them: the reaper function to jobs that ended
+// without their worker, the wake function to new jobs, and the expiry function to deleted file records. (newBucket
+// connects the arrived function.)
 func (s *stack) newReactions() {
 	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {

@@ -18,7 +18,7 @@ const (
 )
 
 // newScaling invokes the scale function every minute, even while idle. This costs a few cents a month, and finds work
-// whose wake call was lost. No CloudWatch alarm changes the number of workers: queue metrics lag by minutes, and an
+// whose wake call was lost. No CloudWatch alarm changes the number of workers. Queue metrics lag by minutes, and an
 // active alarm repeats its action, so alarms would stop workers that have just started.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]

@@ -6,8 +6,8 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// suppress records why an AwsSolutions rule does not apply to a construct and its children.
-// findings limits it to some of the rule's findings.
+// suppress records why an AwsSolutions rule does not apply to a construct and its children. If findings are given,
+// only these findings are suppressed.
 func suppress(construct constructs.IConstruct, rule, reason string, findings ...string) {
 	suppression := &cdknag.NagPackSuppression{Id: jsii.String(rule), Reason: jsii.String(reason)}
 	if len(findings) > 0 {

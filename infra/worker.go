@@ -33,8 +33,8 @@ func (o options) workersMax() int {
 	return o.WorkerMax
 }
 
-// newWorker runs the workers with the preview engine. At first no worker runs: the wake function starts a worker
-// when work arrives, and then the scale function sets their number. They sign results only if the options say so.
+// newWorker runs the workers with the preview engine. At first no worker runs. The wake function starts a worker when
+// work arrives, and then the scale function sets the number of workers. They sign results only if the options say so.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
 		return

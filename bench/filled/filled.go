@@ -48,7 +48,7 @@ func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", 
 
 type Records interface {
 	span() (from, count int)
-	// write writes the records numbered from+1 to to, inclusive.
+	// write writes the records with the numbers from+1 through `to`.
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 
@@ -68,7 +68,7 @@ func Write(ctx context.Context, path string, all ...Records) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// Use no journal: an interrupted database is simply built again.
+	// Use no journal, because an interrupted database is simply built again.
 	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err

@@ -31,8 +31,8 @@ func main() {
 	}
 }
 
-// run simulates the sizes and writes the results, which depend only on the seed, to out. It writes each size's
-// running time to progress.
+// run simulates the sizes. It writes the results to out, and each size's running time to progress. The results depend
+// only on the seed.
 //
 // Errors: an invalid size; errors from exactness, after all sizes have been written.
 func run(out, progress io.Writer, seed uint64, sizes string) error {
@@ -67,9 +67,9 @@ const (
 	mostJobs = 1e7
 	// whole is the largest number of jobs per day for which an entire day is simulated.
 	whole = 10_000
-	// A window is long enough for about windowJobs jobs, at least shortest and at most longest. This maximum keeps it
-	// within the campaign at the busiest time. After a warm-up of leastWarmUp, jobs end at the rate at which they
-	// start.
+	// A window is long enough for about windowJobs jobs, but never shorter than shortest or longer than longest. This
+	// maximum keeps it within the campaign at the busiest time. After a warm-up of leastWarmUp, jobs end at the rate
+	// at which they start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

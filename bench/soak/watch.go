@@ -117,8 +117,8 @@ func children(pid int) (n int, err error) {
 // from this program stay open, but their number is limited.
 const slack = 16
 
-// calm waits until the server is idle, that is, until it has hardly more goroutines and open files than before
-// records. If before is nil, it compares with the counts from 5 seconds ago.
+// calm waits until the server is idle, that is, until it has hardly more goroutines and open files than in the
+// earlier sample `before`. If before is nil, it compares with the counts from 5 seconds ago.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()

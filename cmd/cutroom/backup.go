@@ -227,7 +227,8 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens a store for writing a backup, and release closes it. A folder can have only one writer at a time.
+// openStore opens a store for writing a backup. The returned function release closes it. A folder can have only one
+// writer at a time.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)

@@ -52,8 +52,8 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 }
 
 const (
-	// If other machines can reach the server, a development key must be hard to guess. Its random part must have at
-	// least fewestCharacters characters, of which fewestKinds are different.
+	// If other machines can reach the server, a development key must be hard to guess. fewestCharacters is the
+	// minimum length of its random part, and fewestKinds is the minimum number of different characters in it.
 	fewestCharacters, fewestKinds = 20, 10
 )
 

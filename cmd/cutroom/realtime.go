@@ -64,7 +64,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves the session paths and passes all other requests to handler.
+// beside serves the session paths and passes all other requests to the given handler.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)

@@ -28,7 +28,7 @@ const (
 	lease         = 30 * time.Second       // how long a hanging worker keeps its job
 	progressEvery = 200 * time.Millisecond // writes are cheap here
 	previewEvery  = 2 * time.Second
-	checkEvery    = time.Second      // between checks whether a running job was cancelled
+	checkEvery    = time.Second      // time between checks for cancelled running jobs
 	shutdownTime  = 10 * time.Second // how long running requests may take to finish
 	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It is more
 	// than the database and its write-ahead log need for any delete.

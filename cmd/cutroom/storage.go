@@ -104,8 +104,8 @@ func (r *mismatchError) Error() string {
 func (r *mismatchError) Unwrap() error { return r.cause }
 
 // checkStorage checks, without changing anything, that the database is sound and not older than the blobs. If the
-// database were missing or too old, users' files would have no record. within returns the time limit for the full
-// check, given the database's size. whole reports whether the check finished in that time.
+// database were missing or too old, users' files would have no record. The function within returns the time limit for
+// the full check, given the database's size. The result whole reports whether the check finished in that time.
 //
 // Errors: *mismatchError, in a *command.DamageError if the database is damaged; file system errors.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {

@@ -24,8 +24,8 @@ const (
 
 // health serves /healthz for the container's health check, and /metrics.
 //
-// The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has overrun
-// its time. The worker does not stop itself: ECS replaces the task.
+// The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has overrun its time. The
+// worker does not stop itself, because ECS replaces the task.
 type health struct {
 	server *httpserver.Server
 	served chan error
@@ -71,7 +71,8 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(text)) // fails if the client is gone
 }
 
-// watch checks the engine until the context ends. It also makes /healthz call stuck.
+// watch checks the engine until the context ends. It also registers the function stuck, by which /healthz learns
+// whether a job has overrun its time.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
 	ticker := time.NewTicker(engineCheckEvery)

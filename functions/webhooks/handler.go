@@ -84,7 +84,7 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 // clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = time.Minute
 
-// deliver attempts a delivery and queues the next attempt. again means that SQS delivered the
+// deliver attempts a delivery and queues the next attempt. If the parameter `again` is true, SQS delivered the
 // message before: an earlier call may have made the attempt and then died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	attempt, err := sqsqueue.ReadScheduledAttempt(body)

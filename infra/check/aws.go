@@ -111,8 +111,8 @@ func (c *awsCloud) deadLetters(ctx context.Context) error {
 		}
 		messages := 0
 		for name, text := range got.Attributes {
-			// Count visible, delayed and in-flight messages: a message that no function can process
-			// is nearly always in flight.
+			// Count visible, delayed and in-flight messages, because a message that no function can process is nearly
+			// always in flight.
 			if n, err := strconv.Atoi(text); err == nil && strings.HasPrefix(name, "ApproximateNumberOfMessages") {
 				messages += n
 			}
@@ -187,8 +187,8 @@ func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
 }
 
 func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
-	// lose hands back messages of other jobs until it receives its own. others is their maximum number, and patience
-	// is the maximum wait.
+	// Until it receives the job's message, lose hands back messages of other jobs. It receives at most others
+	// messages and waits no longer than patience.
 	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,

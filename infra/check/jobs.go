@@ -109,7 +109,8 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 }
 
 // whileCold checks that an image edit is rejected while no worker is running. Then it takes a job as a worker would
-// and abandons it. Both work only before the first worker starts: a running worker would take the job immediately.
+// and abandons it. Both steps must come before the first worker starts, because a running worker would take the job
+// immediately.
 func (v *visit) whileCold(ctx context.Context) error {
 	got, err := v.editImage(ctx)
 	if err != nil {

@@ -142,8 +142,9 @@ func (v *visit) cancelled(ctx context.Context) (id string, err error) {
 	return "", fmt.Errorf("%d jobs ended before they were cancelled", tries)
 }
 
-// checkAnswers checks API Gateway's own responses: the shape of errors, a request id, and that pages of other origins
-// may read them. AWS does not document which error some of these calls get, so a 403 is accepted in place of a 404.
+// checkAnswers checks the shape and the request id of API Gateway's own error responses, and that pages of other
+// origins may read them. AWS does not document which error some of these calls get, so a 403 is accepted in place of
+// a 404.
 func checkAnswers(ctx context.Context, v *visit) (string, error) {
 	type fields = map[string]string
 	const get, post = http.MethodGet, http.MethodPost

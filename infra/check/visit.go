@@ -40,7 +40,8 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video needs only a prompt, image edits images, and live supports realtime sessions. live may be nil.
+	// video is a model that needs only a prompt, image is a model that edits images, and live is a model for realtime
+	// sessions. live may be nil.
 	video, image, live *catalog.Model
 	out                io.Writer
 	// poll is the pause between two reads. wakeTime is the maximum time between a job's submission
@@ -140,8 +141,8 @@ func cancelJobs(ctx context.Context, a account) (left error) {
 	return left
 }
 
-// until calls look repeatedly until it returns "" or an error. If ctx ends first, until returns the last value of
-// pending as an error.
+// until calls the function `look` repeatedly, until pending is empty or there is an error. If ctx ends first, it
+// returns the last value of pending as an error.
 func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
 	for {
 		pending, err := look()

@@ -1,5 +1,5 @@
-// Command empty deletes everything in a stage's buckets, so that its stack can be deleted: CloudFormation deletes
-// only empty buckets. `make destroy` runs it with the deployment's context as its arguments.
+// Command empty deletes everything in a stage's buckets, so that its stack can be deleted. CloudFormation deletes
+// only empty buckets. `make destroy` runs the command with the deployment's context as its arguments.
 package main
 
 import (

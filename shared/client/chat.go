@@ -46,7 +46,7 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream passes each piece of the reply to said, and returns the token counts, or zeros if unknown.
+// Stream passes each piece of the reply to the callback `said`. It returns the token counts, or zeros if unknown.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true

@@ -140,7 +140,7 @@ type body struct {
 	contentType string
 	size        int64
 	open        func() (io.ReadCloser, error)
-	// sent is called as bytes are sent, and may be nil.
+	// sent may be nil. It is called as bytes are sent.
 	sent Progress
 }
 

@@ -61,8 +61,8 @@ const (
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended. It reads the job's event stream, or polls if that fails. It passes each
-// change to seen.
+// AwaitJob waits until a job has ended. It reads the job's event stream, or polls if the stream fails. It passes each
+// change to the callback `seen`.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		received := false

@@ -35,8 +35,8 @@ func parseFile(raw json.RawMessage) (StoredFile, error) {
 	return file, err
 }
 
-// PutFile stores a file. ttl is a number of seconds, "persistent", or "" for the default. It
-// uploads large files to a signed URL. sent reports the progress and may be nil.
+// PutFile stores a file. ttl is a number of seconds, "persistent", or "" for the default. It uploads large files to a
+// signed URL. The callback `sent` receives the progress and may be nil.
 func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	var parts []part
 	if ttl != "" {
@@ -162,7 +162,7 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// Files iterates over at most limit files, newest first. It stops after an error.
+// Files iterates over files, newest first, up to the limit. It stops after an error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

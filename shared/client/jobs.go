@@ -156,8 +156,8 @@ func (e Edit) parts() []part {
 	return parts
 }
 
-// CreateJob submits an edit. If the request is too large, it first stores the inputs as files. sent
-// reports the progress and may be nil.
+// CreateJob submits an edit. If the request is too large, it first stores the inputs as files. The callback `sent`
+// receives the progress and may be nil.
 func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
 	job, err := c.createJob(ctx, edit, sent)
 	if !IsStatus(err, http.StatusRequestEntityTooLarge) {
@@ -279,7 +279,7 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 // JobFilter selects jobs by status, model and search words. An empty field selects all jobs.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs iterates over at most limit jobs, newest first. It stops after an error.
+// Jobs iterates over jobs, newest first, up to the limit. It stops after an error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {

@@ -12,7 +12,8 @@ import (
 // maxThumbnail limits a thumbnail's size in bytes. Real thumbnails are far smaller.
 const maxThumbnail = 1 << 20
 
-// JobThumbnail returns a JPEG thumbnail of a job. of is "result" or "input" (docs/contract/jobs.md#thumbnails).
+// JobThumbnail returns a JPEG thumbnail of a job. The parameter `of` is "result" or "input"
+// (docs/contract/jobs.md#thumbnails).
 func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error) {
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }

@@ -17,7 +17,7 @@ const (
 	PosterSide = 1280
 )
 
-// CheckPreview does not decode the picture: a decoder would add 50 KB to each function.
+// CheckPreview does not decode the picture, because a decoder would add 50 KB to each function.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
 
 func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }

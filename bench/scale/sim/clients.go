@@ -17,7 +17,7 @@ type client struct {
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts is where the job is counted, depending on when it was first submitted.
+	// counts holds the counters for this job. They depend on when the job was first submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time

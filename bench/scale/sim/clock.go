@@ -28,7 +28,7 @@ func (c *clock) nextCaller() {
 
 func (c *clock) sinceMidnight() time.Duration { return c.now.Sub(begin) }
 
-// After calls a function after a wait. Calls scheduled for the same time keep their order.
+// After schedules a function call. Calls scheduled for the same time run in the order in which they were scheduled.
 func (c *clock) After(wait time.Duration, call func()) {
 	c.last++
 	heap.Push(&c.events, event{c.now.Add(max(wait, 0)), c.last, call})

@@ -28,8 +28,9 @@ type account struct {
 	sessions           int
 }
 
-// newAccounts returns the accounts of a service. One account has half of the jobs. The others have fractions that
-// follow Zipf's law, but at most mostOfOne jobs a day each. If one is set, there is only one account.
+// newAccounts returns the accounts of a service. If the parameter `one` is set, there is only one account. Otherwise
+// one account has half of the jobs. The others have fractions that follow Zipf's law, but at most mostOfOne jobs a
+// day each.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
 	if !one {
@@ -96,7 +97,7 @@ func rate(perDay float64, at time.Duration) float64 {
 // PeakRate converts a number of jobs per day to jobs per second at the busiest time.
 func PeakRate(jobs int) float64 { return rate(float64(jobs), peakAt) }
 
-// arrivals calls arrive at random times until the load ends.
+// arrivals calls the function `arrive` at random times until the load ends.
 func (w *World) arrivals(perDay float64, arrive func()) {
 	most := rate(perDay, peakAt)
 	mean := time.Duration(float64(time.Second) / most)

@@ -140,7 +140,7 @@ func (h *holding) start() {
 	h.later(h.client.work, h.complete)
 }
 
-// later calls the function after the wait if the worker is still working on the job.
+// later schedules a function call. The call is skipped if the worker is no longer working on the job.
 func (h *holding) later(wait time.Duration, call func()) {
 	h.clock.After(wait, func() {
 		if h.worker.alive && !h.over {

@@ -114,7 +114,7 @@ func newWorld(c Config) (*World, error) {
 	return w, nil
 }
 
-// workersFor returns factor times the number of workers needed at the busiest time.
+// workersFor returns the number of workers needed at the busiest time, multiplied by `factor`.
 func (w *World) workersFor(factor float64) int {
 	video := rate(float64(w.Jobs)*videos, peakAt) * meanVideoWork.Seconds()
 	image := rate(float64(w.Jobs)*(1-videos), peakAt) * meanImageWork.Seconds()

@@ -63,7 +63,7 @@ func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the named model, or with the latest model of the kind. If kind is empty, the type
+// run performs the edit with the named model, or with the latest model of the given kind. If kind is empty, the type
 // of the input decides.
 func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)

@@ -247,7 +247,7 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, fetch(output))
 }
 
-// download downloads to the path of -o and prints that path. With --json, it prints document instead.
+// download downloads to the path of -o and prints that path. With --json, it prints the given document instead.
 func (e *editor) download(document any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {

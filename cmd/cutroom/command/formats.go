@@ -51,7 +51,8 @@ func checkFormat(output, own string) error {
 	return nil
 }
 
-// convert downloads a job's result with fetch and converts it to the format of output.
+// convert downloads a job's result and converts it to the format that the output path's extension names. It calls
+// fetch to download.
 func convert(ctx context.Context, id, output string, arguments []string, fetch func(path string) error) error {
 	original := client.Partial(output, id) + ".original"
 	if err := fetch(original); err != nil {

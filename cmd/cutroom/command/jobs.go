@@ -112,7 +112,7 @@ func statusOf(job client.Job) string {
 	return job.Status
 }
 
-// age returns the time elapsed since at, in the largest unit that fits.
+// age returns the time elapsed since a given time, in the largest unit that fits.
 func age(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "-"
@@ -367,8 +367,8 @@ func downloadName(shown client.Job) string {
 	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
 }
 
-// named builds a result's name from its source and prompt. The parameter otherwise is the name to use if both are
-// empty.
+// named builds a result's name from its source and prompt. If source and prompt are empty, the name is the parameter
+// `otherwise`.
 func named(otherwise, source, prompt string) string {
 	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
 	return job.Job{ID: otherwise, Request: request}.ResultName()

@@ -142,7 +142,7 @@ type draft struct {
 	name   string
 }
 
-// draft creates a file with a temporary name in the folder below. id makes the name unique.
+// draft creates a file with a temporary name in the folder `below`. id makes the name unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)

@@ -30,7 +30,7 @@ func (p *progress) report(ctx context.Context, done, total float64, message stri
 		return
 	}
 	p.last, p.reported = done, true
-	// Ignore the error: the next read notices that the client is gone.
+	// Ignore the error, because the next read notices that the client is gone.
 	_ = p.request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: token, Progress: done, Total: total, Message: message,
 	})

@@ -38,8 +38,8 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
 	"pass on the record's notes about how the engine understood the prompt."
 
-// Serve serves an agent through in and out until in ends or ctx is done. Then it cancels the calls
-// in flight. It responds to an invalid line with an error and continues the session.
+// Serve serves one agent. It reads messages from in and writes responses to out, until in ends or ctx is done. Then
+// it cancels the calls in flight. It responds to an invalid line with an error and continues the session.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -104,7 +104,7 @@ type call struct {
 	shown    []mcp.Content
 }
 
-// add adds a tool to a server. If handle fails, the agent gets its error with advice.
+// add adds a tool to a server. If the function `handle` fails, the agent receives the error with advice.
 func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	handle func(context.Context, *call, In) (Out, error)) {
 	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest,
@@ -135,7 +135,7 @@ func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	})
 }
 
-// input returns the schema of a tool's arguments. edit adds rules that Go types cannot express.
+// input returns the schema of a tool's arguments. The callback edit adds rules that Go types cannot express.
 func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -151,7 +151,7 @@ func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	}
 }
 
-// within limits a property to a range and documents its default. fallback may be nil.
+// within restricts a property to a range and documents its default. fallback may be nil.
 func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	property.Minimum, property.Maximum = &least, &most
 	if fallback != nil {

@@ -69,7 +69,7 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	})
 }
 
-// Attempted writes only failed calls, because Completed counts all others.
+// Attempted ignores calls that did not fail, because Completed counts them.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	switch a.Outcome {
 	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available returns how many bytes may still be stored if reserve bytes must stay free (0 means DefaultReserve).
-// It is negative if fewer bytes are free, or if fewer than a fiftieth of the inodes are free.
+// Available returns how many bytes may still be stored if `reserve` bytes must stay free (0 means DefaultReserve). It
+// is negative if fewer bytes are free, or if fewer than a fiftieth of the inodes are free.
 func (s *Store) Available(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {

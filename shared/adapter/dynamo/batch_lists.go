@@ -51,8 +51,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns a partition's items whose sort keys are at least from and at most to, in ascending or descending
-// order. A page size of 0 means up to a megabyte.
+// parts returns a partition's items in ascending or descending order of their sort keys. The range of keys includes
+// its limits, from and to. A page size of 0 means up to a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{

@@ -72,10 +72,10 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold changes a reservation's size from before bytes to after bytes. full reports whether the account has too little
-// storage under c's limits.
+// hold changes a reservation's size, in bytes, from `before` to `after`. full reports whether the account has too
+// little storage under c's limits.
 //
-// Errors: refusal if the reservation has a size other than before.
+// Errors: refusal if the reservation's size is not `before`.
 func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c countChange) (full, error) {
 	if c.bytes = after - before; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
 		return full{bytes: true}, nil

@@ -184,7 +184,7 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 }
 
 // freeEnded frees some of an account's ended entries and returns their number. The index may still contain entries
-// that were just removed, so it reads on until it has freed an entry or reached the end of the index.
+// that were just removed, so freeEnded reads on until it has freed an entry or reached the end of the index.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)

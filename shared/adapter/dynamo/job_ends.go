@@ -13,8 +13,8 @@ const isOpen = "#status IN (:pending, :processing)"
 // isRun requires that the job is open and that its current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is a conditional update that ends a job. Package stepfn puts the updates for failures into
-// its state machine, so both end jobs under the same conditions.
+// JobEnd is a conditional update that ends a job. Package stepfn puts the updates for failures into its state
+// machine, so the state machine and this package end jobs under the same conditions.
 type JobEnd struct {
 	Update, Condition string
 	Names             map[string]string

@@ -20,12 +20,12 @@ const (
 	searchWalk = 500
 )
 
-// jobsByAccount is the index of an account's jobs by id. It includes status and model for filters; otherwise a
-// list of the jobs with one status would read every record. Starting a job does not change the attribute status
-// (see jobRecord.OpenStatus), so each job writes to the index only twice.
+// jobsByAccount is the index of an account's jobs by id. It includes status and model for filters. Without them,
+// listing the jobs with one status would mean reading every record. Starting a job does not change the attribute
+// status (see jobRecord.OpenStatus), so each job writes to the index only twice.
 const jobsByAccount = "jobs-by-account"
 
-// List reads the index, in which a record appears within about a second, and then the jobs' current state.
+// List reads the index and then the jobs' current state. A record appears in the index within about a second.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)

@@ -169,8 +169,8 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 	return key, nil
 }
 
-// revocation returns the writes that revoke a key and add the audit entry, and the condition on the
-// key that the caller acts through.
+// revocation returns the writes that revoke a key and add the audit entry. If the caller acts through a key, they
+// include a check of that key.
 func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
 	entry, err := credential.RevocationEntry(from, key)
 	if err != nil {

@@ -55,8 +55,8 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 const (
 	workersPart = "workers"
 	// A worker records at intervals of BeatEvery that it is running. For WarmFor after that, the lane counts as
-	// having a running worker. A worker does not replace a time more recent than freshFor, because that time stays
-	// recent enough until the next beat.
+	// having a running worker. A worker does not replace a time that is less than freshFor old, because that time
+	// stays recent enough until the next beat.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second

@@ -16,11 +16,11 @@ import (
 
 // Rates is a ratelimit.Limiter with counts that several processes share.
 //
-// Each name is one item with one number: the time at which its burst will be completely available again (the
-// generic cell rate algorithm). Each count moves that time forward. The write's condition rejects a count that
-// would move it beyond the burst. So the rate is exact under concurrency, to the extent that the callers' clocks
-// agree. A count takes one write, or two if this process does not know that the name is in use. One item sustains
-// about a thousand writes per second.
+// Each name is one item with one number: the time at which its burst will be completely available again (the generic
+// cell rate algorithm). Counting a call moves that time forward. The write's condition rejects a count that would
+// move it beyond the burst. So the rate is exact under concurrency, to the extent that the callers' clocks agree. A
+// count takes one write, or two if this process does not know that the name is in use. One item sustains about a
+// thousand writes per second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -59,8 +59,8 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// cost is the time that a count adds to the item's time. A wrong clock must have written a time later than far,
-	// so such an item starts over.
+	// cost is the time that a count adds to the item's time. If the item's time is later than far, a wrong clock must
+	// have written it, so the item starts over.
 	now, cost, far int64
 }
 

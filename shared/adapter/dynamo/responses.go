@@ -13,8 +13,8 @@ import (
 )
 
 // Responses uses the usage table, because the gateway may already write to it. An item per account counts the bytes
-// of all responses ever kept. Each response stores the value of this count after it was added. The difference between
-// the two shows whether the response has been dropped.
+// of all responses ever kept. Each response stores the value that the count had after adding its bytes. The
+// difference between the current count and this value shows whether the response has been dropped.
 type Responses struct {
 	client *dynamodb.Client
 	table  string

@@ -14,7 +14,7 @@ import (
 const queueAttribute = "queue"
 
 // changeQueue returns the condition that the queue has not changed, and the update clauses that write the new queue.
-// It adds the parameters of these expressions to the map values.
+// It adds the parameters of these expressions to the map passed as values.
 func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	condition = "attribute_not_exists(#queue)"
 	if a.queueText != "" {

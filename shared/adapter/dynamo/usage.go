@@ -25,7 +25,7 @@ const (
 	// Each has its own partition, so that concurrent transactions rarely write the same item.
 	usageShards = 8
 	addsAtOnce  = 8 // the number of concurrent writes of one Add
-	// In an item's sort key, a slash follows the day. afterSlash sorts after it.
+	// In an item's sort key, a slash follows the day. afterSlash sorts after that slash.
 	afterSlash = "0"
 )
 

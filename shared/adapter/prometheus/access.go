@@ -14,7 +14,7 @@ import (
 // caller. The caller's address does not matter, because a proxy on this machine calls on behalf of every client. All
 // other callers get a 404, as for an unknown path.
 //
-// failed is called for each wrong key and may delay the caller. It may be nil.
+// readable calls `failed` for each wrong key. That function may delay the caller and may be nil.
 func readable(key string, failed func(context.Context), next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(key))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -131,8 +131,8 @@ func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstrea
 	m.registry.MustRegister(&upstreams{health, queues})
 }
 
-// Handler serves GET /metrics to callers that send the key as a Bearer token. An empty key matches no caller. failed
-// is called for each wrong key and may be nil.
+// Handler serves GET /metrics to callers that send the key as a Bearer token. An empty key matches no caller. Handler
+// calls `failed`, which may be nil, for each wrong key.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }

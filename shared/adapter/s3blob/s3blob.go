@@ -64,7 +64,7 @@ func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// A retry is harmless: it stores the same bytes or changes nothing.
+			// A retry is harmless, because it stores the same bytes or changes nothing.
 			o.Retryer = awsclient.Retryer()
 			// Use path style, because a custom endpoint does not have a host name per bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil

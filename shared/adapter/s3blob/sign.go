@@ -39,9 +39,9 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that uploads f's bytes. The upload must start before f.SignedUntil, or
-// earlier if the signing credentials expire earlier. S3 checks the announced size and MD5, and
-// accepts the bytes only once: a second upload gets 412.
+// Sign returns the request that uploads f's bytes. The upload must start before f.SignedUntil, or earlier if the
+// signing credentials expire earlier. S3 checks the announced size and MD5, and accepts the bytes only once. A second
+// upload gets 412.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {

@@ -28,7 +28,7 @@ func NewGenerated(config aws.Config, id string) *Generated {
 	return &Generated{client: newClient(config), id: id}
 }
 
-// LoadOrMake returns the secret's value. If the value is Unset, it stores the result of make. If
+// LoadOrMake returns the secret's value. If the value is Unset, it stores the result of the function `make`. If
 // several programs do so concurrently, all of them return the value of the first.
 func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)

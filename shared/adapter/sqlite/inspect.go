@@ -59,7 +59,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
-	// Check the log first: SQLite creates the log only after the database's first page, so a log without a database
+	// Check the log first. SQLite creates the log only after the database's first page, so a log without a database
 	// means that the database was lost.
 	log, err := sizeOf(path + "-wal")
 	if err != nil {
@@ -97,7 +97,7 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkLength returns an error if a database's files are too short, and otherwise its size. SQLite itself checks this
+// checkLength returns a database's size, or an error if the database's files are too short. SQLite itself checks this
 // only without a log.
 func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
 	var page, pages, free int64
@@ -115,7 +115,8 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	if err != nil {
 		return 0, err
 	}
-	// Free pages may be missing, because SQLite may never have written them. In the log, each page has a header.
+	// frameHeader is the size of the header that each page has in the log. Free pages may be missing from the files,
+	// because SQLite may never have written them.
 	const frameHeader = 24
 	if have := size/page + log/(page+frameHeader); have+free < pages {
 		return 0, fmt.Errorf("%w: the files contain only %[3]d of %[2]d pages", integrity.ErrDamaged, pages, have)

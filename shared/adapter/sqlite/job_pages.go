@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// The inner query reads at most walk entries of the index.
+	// The inner query reads up to `walk` entries of the index.
 	jobPage = "select " + recordColumns + `, job_request.body from
 		(select id as place from job indexed by job_by_account
 			where account = ?2 and id < ?3 order by id desc limit ?5)
@@ -75,8 +75,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns the jobs of jobPage that match the filter, at most limit. If the requests that it reads exceed most
-// bytes, it stops early, and next is the last id that it read.
+// jobsOf returns up to limit jobs of jobPage that match the filter. If the requests that it reads have more than
+// `most` bytes, it stops early, and next is the last id that it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -46,7 +46,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	return state, storeError("read the queue of a lane", err)
 }
 
-// each passes each row of a query to the given function. A row has a string and a number.
+// each passes every row of a query to a function. A row has a string and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
 	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -126,7 +126,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 const (
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns records a crash for each job that was running. For a job's first job.FreeCrashes crashes, it also
+	// forgiveRuns records a crash for each job that was running. Up to job.FreeCrashes times per job, it also
 	// subtracts the run from the job's run count.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end

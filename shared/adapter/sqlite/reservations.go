@@ -89,10 +89,10 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeSpace returns the number of bytes that the account may still store. If fewer than need bytes remain, it first
-// ends expired files. It returns 0 if the account has no limit or need is 0.
+// makeSpace returns the number of bytes that the account may still store. If that is less than `need`, it first ends
+// expired files. It returns 0 if the account has no limit or need is 0.
 //
-// Errors: fault.Limited if fewer than need bytes remain even then.
+// Errors: fault.Limited if ending files does not free enough.
 func (s *Files) makeSpace(
 	ctx context.Context, tx *transaction, account string, need, limit int64, now time.Time,
 ) (space int64, err error) {

@@ -65,9 +65,9 @@ type Reserve interface {
 // DB is an open database. Its stores are valid until Close.
 type DB struct {
 	writer, reader, lister *sql.DB
-	// lists lets accounts take turns on lister.
+	// lists makes accounts take turns on the connections of lister.
 	lists *ratelimit.Turns
-	// lookup holds prepared statements for frequent queries. changes holds the writer's.
+	// lookup holds prepared statements for frequent queries. changes holds the writer's prepared statements.
 	lookup, changes *statements
 	now             func() time.Time
 	settled         func() bool

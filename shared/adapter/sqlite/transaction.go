@@ -41,7 +41,7 @@ type turn struct {
 	missed []string
 }
 
-// inTurn waits for the writer and then calls do, which runs to its end even if the context ends.
+// inTurn waits for the writer and then calls the function `do`, which runs to its end even if the context ends.
 func (db *DB) inTurn(ctx context.Context, what string, do func(ctx context.Context, t *turn) error) error {
 	t := &turn{db: db}
 	err := t.take(ctx, do)

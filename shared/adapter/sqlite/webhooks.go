@@ -34,8 +34,8 @@ func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 const (
 	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
-	// Accounts take turns: every account's first attempt comes before any account's second. Only these
-	// attempts are read, because an account may have any number.
+	// Accounts take turns: every account's first attempt comes before any account's second. Only ?2 attempts of each
+	// account are read, because an account may have any number.
 	dueWebhooks = `with recursive accounts (account) as (
 			select min(account) from webhook where due is not null
 			union all

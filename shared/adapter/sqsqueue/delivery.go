@@ -15,12 +15,12 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Complete writes the result to the record before it reports to the execution, which then has nothing left to
-// write. If the worker dies in between, the execution times out and finds that the job has ended.
+// Complete writes the result to the record before it reports to the execution, which then has nothing left to write.
+// If the worker dies in between, the execution times out and finds that the job has ended.
 //
-// For a failure, the execution writes the record. Fail reads the record before it uses the token,
-// because the token works only once: a run that has lost the job must not use it. If the token has
-// already been used, Fail writes the record itself, under the same conditions.
+// For a failure, the execution writes the record. The token works only once, and a run that has lost the job must not
+// use it. So Fail reads the record first. If the token has already been used, Fail writes the record itself, under
+// the same conditions.
 type delivery struct {
 	Message
 	queue *Queue

@@ -21,8 +21,8 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error in a report that ends the job whichever run it is in. In other reports the error is the
-// run's nonce, because a definition can compare an error but not parse it. The cause is the failure in JSON.
+// wholeJob is the error in a report that ends the job regardless of its current run. In other reports the error is
+// the run's nonce, because a definition can compare an error but not parse it. The cause is the failure in JSON.
 const wholeJob = "job"
 
 type input struct {
@@ -94,7 +94,8 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// fail returns a state that writes the values of end, the given values, and the time at which the state was entered.
+// fail returns a state that makes the update described by the parameter `end`. The update also sets the given values
+// and the time at which the state was entered.
 func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}

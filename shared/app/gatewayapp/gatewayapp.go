@@ -37,7 +37,7 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// New fails outside a function. The environment records errors in settings.
+// New returns an error only outside a Lambda function. Invalid settings are recorded in the result's Environment.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses, which may contain a completion. Nothing else uses this logger.
 	log.SetOutput(io.Discard)

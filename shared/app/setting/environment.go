@@ -15,7 +15,7 @@ import (
 // Environment reads the settings of a program in AWS. Err returns the first error of any read.
 type Environment struct {
 	getenv func(string) string
-	// people is the format of files that people write. It is nil for functions, so that they do not
+	// The field people is the format of files that are written by hand. It is nil for functions, so that they do not
 	// link a YAML parser.
 	people *format
 	err    error
@@ -72,8 +72,8 @@ func (e *Environment) Flag(name string) bool {
 	return value == "true"
 }
 
-// Number returns an integer between lowest and highest. If the variable is not set, it returns the default given by
-// otherwise.
+// Number returns an integer between lowest and highest. If the variable is not set, it returns the parameter
+// `otherwise`.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {

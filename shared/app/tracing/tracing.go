@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the trace sender. With CUTROOM_TRACING=xray it sends to X-Ray's OTLP endpoint, otherwise as
-// otlp.FromEnvironment decides. service is the program's name. The caller must close it.
+// New returns the trace sender, which the caller must close. With CUTROOM_TRACING=xray it sends to X-Ray's OTLP
+// endpoint, otherwise as otlp.FromEnvironment decides. service is the program's name.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)

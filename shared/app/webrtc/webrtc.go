@@ -26,7 +26,8 @@ const (
 type Config struct {
 	// Addr is a host and port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
-	// Public holds the addresses to give to clients instead of the machine's own, or only OfTask.
+	// Public holds the addresses to give to clients instead of the machine's own addresses. Alternatively, its only
+	// element is OfTask.
 	Public []string
 	Task   func(context.Context) ([]netip.Addr, error)
 	Relays []string

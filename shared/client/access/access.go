@@ -57,8 +57,8 @@ const (
 	jsonType = "application/json"
 )
 
-// Media returns one call for every media service route that requires a credential. Try each route with a token,
-// then a key, then an admin key: the first credential that may delete a record deletes it.
+// Media returns one call for every media service route that requires a credential. Try each route with a token, then
+// a key, then an admin key, because the first credential that may delete a record deletes it.
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {

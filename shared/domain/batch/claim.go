@@ -20,8 +20,8 @@ func (s Standing) Waits(now time.Time) bool {
 	return !s.Held(now) && (s.Status == Cancelling || !now.Before(s.Due) || !now.Before(s.ExpiresAt))
 }
 
-// Claims ensures that normally only one process at a time works on a batch. It merely avoids
-// duplicate work: Store.Save ensures that no call is counted twice, even if clocks differ.
+// Claims ensures that normally only one process at a time works on a batch. It only avoids duplicate work. Store.Save
+// ensures that no call is counted twice, even if clocks differ.
 type Claims interface {
 	Standings(ctx context.Context) ([]Standing, error)
 	// Claim gives the batch to a holder until the given time. The holder's name must be unique.

@@ -18,10 +18,10 @@ type Storage struct {
 	Now          func() time.Time
 }
 
-// Hold raises a batch's reservation to the given number of bytes. held is the reservation last known to the
-// caller. Hold returns the new reservation. A reservation never shrinks. A limit of 0 means no limit.
+// Hold raises a batch's reservation to the given number of bytes. held is the reservation last known to the caller.
+// Hold returns the new reservation. A reservation never shrinks. A limit of 0 means no limit.
 //
-// Errors: fault.Limited if the account would store more than limit bytes.
+// Errors: fault.Limited if the account's storage would exceed the limit.
 func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit int64) (file.Reservation, error) {
 	now := s.Now()
 	held.Until = now.UTC().Truncate(time.Millisecond).Add(blobsKept)

@@ -9,8 +9,8 @@ import (
 
 // Store stores batch records. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch. most limits the account's open batches. kept limits its cleared batches: if there
-	// are more, the oldest are deleted. For both, 0 means no limit.
+	// Create records a new batch. An account may have up to `most` open batches. If it has more than `kept` cleared
+	// batches, the oldest are deleted. For both limits, 0 means no limit.
 	//
 	// Errors: fault.Limited if the account already has that many open batches.
 	Create(ctx context.Context, b Batch, most, kept int) error
@@ -27,7 +27,7 @@ type Store interface {
 
 // Progress has the store methods that batch runners use.
 type Progress interface {
-	// Open returns the batches of all accounts that have not ended, oldest first.
+	// Open returns the batches that have not ended, from all accounts, oldest first.
 	Open(ctx context.Context) ([]Batch, error)
 	// Save stores chunks of a batch, with their lines, the batch's updated counts and the usage, in one commit. Each
 	// usage record has a globally unique id. Chunks that are already stored are ignored, and so is their usage.

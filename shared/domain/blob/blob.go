@@ -35,8 +35,8 @@ type Store interface {
 	// Errors: the unchanged error of r; fault.StorageFull.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
-	// Open returns a reader for length bytes starting at offset, or for everything after offset if length is
-	// negative. A range that extends past the blob is truncated.
+	// Open returns a reader for the range given by offset and length. If length is negative, the range is everything
+	// after offset. A range that extends past the blob is truncated.
 	//
 	// Errors: fault.NotFound if the blob does not exist.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
@@ -46,7 +46,7 @@ type Store interface {
 
 	// Copy makes an independent copy.
 	//
-	// Errors: fault.NotFound if from does not exist; fault.StorageFull.
+	// Errors: fault.NotFound if the source does not exist; fault.StorageFull.
 	Copy(ctx context.Context, from, to string) error
 
 	// Delete deletes a blob. Deleting a blob that does not exist is not an error.

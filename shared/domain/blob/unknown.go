@@ -14,9 +14,9 @@ type Shelf interface {
 	SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 }
 
-// SetAsideUnknown sets aside the entries directly below a prefix that have no record, and returns the number of
-// blobs. Most of them come from interrupted uploads. Call it only at startup, or with a shelf that skips new
-// blobs. Otherwise it would also set aside an upload that is stored but not yet recorded.
+// SetAsideUnknown sets aside the entries without a record directly below a prefix, and returns the number of blobs.
+// Most of them come from interrupted uploads. Call it only at startup, or with a shelf that skips new blobs.
+// Otherwise it would also set aside an upload that is stored but not yet recorded.
 func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
 	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
 	for entry, err := range shelf.Children(ctx, prefix) {

@@ -11,7 +11,7 @@ const (
 	// RenewEvery is the interval at which a process renews an allocation that it uses.
 	RenewEvery = 20 * time.Second
 	// A process may draw from an allocation for this long after the start of its last successful write, including
-	// time while it is suspended. After that, it must first renew the allocation.
+	// time while the process is suspended. After that, it must first renew the allocation.
 	FenceAfter = time.Minute
 	// If an allocation has not been written for this long, by the store's clock, any process may end it
 	// (docs/contract/budgets.md#allocations). EndAfter is longer than FenceAfter, so nothing is drawn from an ended
@@ -46,9 +46,9 @@ type Taken struct {
 
 // Allocations stores the processes' allocations. Every successful call renews the allocation.
 type Allocations interface {
-	// Take enlarges an allocation by the amount in most, or by the remaining amount if that is smaller. If the
-	// remaining amount is smaller than least, even after ending the counter's expired allocations, Take does not
-	// enlarge the allocation. A new allocation starts at 0. Take also records Spent and Flight, as Report does.
+	// Take adds `most` to an allocation, or the remaining amount if that is smaller. If the remaining amount is
+	// smaller than `least`, even after ending the counter's expired allocations, Take adds nothing. A new allocation
+	// starts at 0. Take also records Spent and Flight, as Report does.
 	//
 	// Errors: ErrAllocationEnded.
 	Take(ctx context.Context, l Allocation, limit, least, most int64) (Taken, error)

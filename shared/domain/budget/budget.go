@@ -93,7 +93,7 @@ type Hold struct {
 	Amount int64 `json:"amount"`
 }
 
-// Settlement ends a hold. Used, limited to the amount of the hold, stays on the counter. The rest is returned.
+// Settlement ends a hold. Used stays on the counter, up to the amount of the hold. The rest is returned.
 type Settlement struct {
 	Hold
 	Used int64

@@ -81,8 +81,8 @@ type Inference struct {
 	Placeholder bool
 	// Routes lists the routes that the upstreams support natively.
 	Routes []Route
-	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion
-	// tokens. It is 0 for a row that generates no text.
+	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion tokens and is 0
+	// for a row that generates no text.
 	ContextLength, MaxOutputLength int
 	// DefaultMaxTokens is the limit to send if the caller sets no limit. 0 means that no limit is sent.
 	DefaultMaxTokens int
@@ -98,8 +98,8 @@ type Inference struct {
 	MaxChoices, MaxPrompts int
 	// MaxEvent is the maximum size of an event in a stream, in bytes.
 	MaxEvent int
-	// AnyField means that every field of a request is forwarded. Otherwise only common fields and
-	// the fields in Fields are.
+	// AnyField means that every field of a request is forwarded. Otherwise only the common fields and the fields
+	// listed in Fields are forwarded.
 	AnyField bool
 	Fields   []string
 	// Price is nil if the operator set no price.
@@ -171,7 +171,7 @@ type Upstream struct {
 	// Secret says where to find the server's key: "env:NAME", "file:PATH" or "secretsmanager:ARN#FIELD". Empty means
 	// no key.
 	Secret string
-	// KeyHeader is the header in which the key is sent as is. Empty means "Authorization: Bearer".
+	// KeyHeader is the header that contains the key without a prefix. Empty means "Authorization: Bearer".
 	KeyHeader string
 	Version   string
 	// Weight is relative to the sum of the upstreams' weights.

@@ -33,8 +33,8 @@ const (
 	maxConcurrency = 1 << 20
 	maxTimeout     = time.Hour
 	maxFallbacks   = 8
-	// maxQueue limits how many calls may wait for a row. maxWait limits how long, because clients
-	// and proxies close a silent connection after a minute.
+	// maxQueue limits how many calls may wait for a row. maxWait limits how long they may wait, because clients and
+	// proxies close a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
 	maxMany  = 1 << 16

@@ -33,8 +33,8 @@ type File struct {
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever a signal arrives on ask, until the context ends. It logs an
-// invalid file only once.
+// Follow checks the file at every interval, and whenever a signal arrives on the channel `ask`, until the context
+// ends. It logs an invalid file only once.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -134,8 +134,8 @@ func (s Size) Fit(input Size) Size {
 	return Size{min(width, box.Width), min(height, box.Height)}
 }
 
-// SourceResolution keeps the input's size, unless the model's size for this resolution is smaller, and its frame
-// rate, up to maxSourceFPS.
+// SourceResolution keeps the input's size, unless the model's size for this resolution is smaller. It keeps the
+// input's frame rate, up to maxSourceFPS.
 const SourceResolution = "source"
 
 const maxSourceFPS = 60
@@ -147,8 +147,8 @@ type Plan struct {
 	FPS    int `json:"fps,omitempty"`
 }
 
-// Plan returns the plan for a resolution and an orientation, which may be "". If there is no input, input and rate
-// are zero.
+// Plan returns the plan for a resolution and an orientation, which may be "". The parameters input and rate are zero
+// if there is no input file.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)

@@ -23,7 +23,7 @@ type MediaPrice struct {
 	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
 	Millionths int64  `json:"millionths"`
 	Currency   string `json:"currency"` // an ISO 4217 code
-	// Sizes holds the prices of resolutions, such as "480p", whose price is not Millionths.
+	// Sizes maps a resolution, such as "480p", to its price if that is not Millionths.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 }
 
 type TokenPrice struct {
-	// Prices are per million tokens, in millionths of the currency. Cached applies to prompt tokens
-	// that come from the upstream's cache, and Reasoning to generated reasoning tokens.
+	// Prices are per million tokens, in millionths of the currency. Cached applies to prompt tokens that come from
+	// the upstream's cache. Reasoning applies to generated reasoning tokens.
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
@@ -119,7 +119,7 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 // wholePrice is the value of Batch that means no discount.
 const wholePrice = 1_000_000
 
-// Most returns a call's highest possible cost: any of the tokens may be cached or reasoning tokens.
+// Most returns a call's highest possible cost, considering that any of the tokens may be cached or reasoning tokens.
 func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})

@@ -10,7 +10,7 @@ type Guard interface {
 	Admit(caller string) error
 	// Failed counts a failed attempt by the caller, and returns after a delay.
 	//
-	// Errors: fault.Limited with RetryAfter, if the caller must get it instead of the authentication error.
+	// Errors: fault.Limited with RetryAfter. The caller must get this error instead of the authentication error.
 	Failed(ctx context.Context, caller string) error
 }
 

@@ -22,9 +22,9 @@ const (
 	MaxLabel      = 128 // in code points
 )
 
-// KeyService creates, lists and revokes an account's keys on behalf of its admin keys. An admin key
-// cannot raise the account's limits: a new key has the same tier as the key that creates it, does
-// not outlive that key, and has no more permissions.
+// KeyService creates, lists and revokes an account's keys on behalf of its admin keys. An admin key cannot raise the
+// account's limits, because a new key has the same tier as the key that creates it, does not outlive that key, and
+// has no more permissions.
 type KeyService struct {
 	Store  Store
 	Random io.Reader // must be cryptographically secure

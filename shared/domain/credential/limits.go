@@ -91,8 +91,8 @@ func (k Key) CheckManages(other Key) error {
 	return nil
 }
 
-// exceeds reports whether the list allowed permits anything that the list others does not permit. An empty list
-// permits everything.
+// exceeds reports whether the first list permits anything that the second list does not. An empty list permits
+// everything.
 func exceeds[T comparable](allowed, others []T) bool {
 	return len(others) > 0 &&
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))

@@ -24,7 +24,7 @@ func New(list string, secret []byte) Codec {
 	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
 
-// NewFrom returns a codec that calls secret for every cursor. secret should cache its result.
+// NewFrom returns a codec that calls the function secret for every cursor. The function should cache its result.
 func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 	return Codec{list, secret}
 }
@@ -46,7 +46,8 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil && len(sealed) > sealSize {
 		id := string(sealed[sealSize:])
-		// The decoder ignores line breaks and surplus bits, so compare with a new cursor: only one spelling is valid.
+		// The decoder ignores line breaks and surplus bits. Compare with a new cursor, so that only one spelling is
+		// valid.
 		made, err := c.Make(ctx, account, id)
 		if err != nil {
 			return "", err

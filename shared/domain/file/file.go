@@ -29,8 +29,8 @@ type File struct {
 	ExpiresAt time.Time // zero for a persistent file
 	// Lifetime is the time from the arrival of the bytes until expiry, or 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes have not arrived at the signed URL yet. They must arrive before UploadUntil, and
-	// until then only that upload can use the file. (The JSON names are stored in idempotency records.)
+	// Pending means that the bytes have not arrived at the signed URL yet. They must arrive before UploadUntil. Until
+	// they arrive, only the upload can use the file. (The JSON names are stored in idempotency records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
@@ -73,18 +73,18 @@ const MaxReference = len("file_") + 64 // in bytes
 type Store interface {
 	// Create records a stored or pending file and removes its reservation.
 	//
-	// Errors: fault.Limited if the account would then store more than limit bytes, including its pending files and
-	// reservations. A limit of 0 means no limit. The limit is exact under concurrency. Files that expire at or before
-	// the new file's CreatedAt do not count, even if they have not been swept. ErrTooManyPending, which is also
-	// fault.Limited, if the account would have more than Upload.Most pending files.
+	// Errors: fault.Limited if the account's stored bytes, including its pending files and reservations, would then
+	// exceed the limit. A limit of 0 means no limit. The limit is exact under concurrency. Files that expire at or
+	// before the new file's CreatedAt do not count, even if they have not been swept. ErrTooManyPending, which is
+	// also fault.Limited, if the account would have more than Upload.Most pending files.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Errors: fault.NotFound if the file does not exist, belongs to another account, has expired, or is pending.
 	Get(ctx context.Context, account, id string, now time.Time) (File, error)
 
-	// List returns at most limit of an account's files, newest first. It starts after the id after,
-	// which need not exist, or with the newest file if after is empty. It may return fewer files,
-	// or none, even if more follow. next is the id to continue from, or empty at the end.
+	// List returns an account's files, newest first, up to the limit. It starts after the file whose id is `after`,
+	// which need not exist, or with the newest file if `after` is empty. It may return fewer files, or none, even if
+	// more follow. next is the id to continue from, or empty at the end.
 	List(ctx context.Context, account, after string, limit int, now time.Time) (files []File, next string, err error)
 
 	// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It finds a file as
@@ -118,10 +118,10 @@ type Store interface {
 }
 
 type Reservations interface {
-	// Reserve enlarges r to most bytes if the account has ample storage (see Ample), otherwise to least bytes.
-	// It renews r until r.Until and returns it with its new size. A reservation never shrinks.
+	// Reserve enlarges r to the size `most` if the account has ample storage (see Ample), otherwise to the size
+	// `least`. It renews r until r.Until and returns it with its new size. A reservation never shrinks.
 	//
-	// Errors: fault.Limited if the account would store more than limit bytes even with the smaller size. In that case
+	// Errors: fault.Limited if the account's storage would exceed the limit even with the smaller size. In that case
 	// r is unchanged. Files that expired before now do not count.
 	Reserve(ctx context.Context, r Reservation, least, most, limit int64, now time.Time) (Reservation, error)
 
@@ -147,8 +147,9 @@ var ErrTooManyPending = fault.New(fault.Limited, "The account has reached its li
 
 // Retention has the store methods that the sweeper on one machine needs.
 type Retention interface {
-	// Ended returns at most limit files of all accounts that have expired, or that were still pending at UploadUntil.
-	// A pending file that Ended has returned can no longer be finalized, because its bytes are about to be deleted.
+	// Ended returns files that have expired, or that were still pending at UploadUntil. It returns files of all
+	// accounts, up to the limit. A pending file that Ended has returned can no longer be finalized, because its bytes
+	// are about to be deleted.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	Forget(ctx context.Context, id string) error
 	// ReleaseAll releases the reservations of all uploads. It is called at startup. Reservations of

@@ -46,7 +46,7 @@ func (s *IDs) New() (id string, created time.Time, err error) {
 	return id, time.Unix(0, nanoseconds).UTC(), nil
 }
 
-// digits formats n in base 62, padded to width digits.
+// digits formats n in base 62, padded to the given width.
 func digits(n *big.Int, width int) string {
 	text := make([]byte, width)
 	base, rest := big.NewInt(int64(len(idDigits))), new(big.Int)

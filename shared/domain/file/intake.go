@@ -16,8 +16,8 @@ import (
 
 const (
 	DefaultUploads = 256
-	// An upload reserves in advance a quarter of the bytes that have arrived, but at least leastStep and at most
-	// mostStep bytes. Large uploads thus need few writes, and small uploads reserve little.
+	// An upload reserves in advance a quarter of the bytes that have arrived, but no less than leastStep and no more
+	// than mostStep bytes. Large uploads thus need few writes, and small uploads reserve little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
 	// leastRead is the minimum size, in bytes, of every read except the last one.
@@ -48,12 +48,13 @@ type Intake struct {
 	// uploading contains the ids of pending files with an upload in progress. If one file is
 	// uploaded several times at once, only the first upload may use its storage.
 	uploading map[string]bool
-	// granted counts the bytes that uploads were allowed to use and that may not have reduced the free space yet.
+	// granted counts the bytes that uploads may use on the disk. It excludes bytes that are certainly on the disk,
+	// because the free space no longer includes them.
 	granted int64
 }
 
 type Allowance struct {
-	// Uploads limits the account's concurrent uploads, and Bytes its stored bytes. 0 means no limit.
+	// Uploads limits the account's concurrent uploads, and Bytes limits its stored bytes. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
@@ -131,8 +132,8 @@ func (u *Upload) speed(now time.Time) float64 {
 	return float64(u.arrived.Load()) / max(1, now.Sub(u.started).Seconds())
 }
 
-// SetPending makes the upload use the storage of a pending file. While bytes arrive, the upload
-// calls extend every RenewEvery, and an error from extend ends it.
+// SetPending makes the upload use the storage of a pending file. While bytes arrive, the upload calls the function
+// `extend` at intervals of RenewEvery. If extend returns an error, the upload ends.
 func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return
@@ -171,10 +172,10 @@ type Upload struct {
 	inProgress bool
 }
 
-// Reader returns a reader of source that reserves storage for the bytes it reads.
+// Reader returns a reader that reserves storage for the bytes that it reads from source.
 //
-// Errors: errors of source; fault.Limited if the account's storage is full, or another account's
-// upload has replaced this one; fault.StorageFull if the disk is full.
+// Errors: errors of source; fault.Limited if the account's storage is full, or another account's upload has replaced
+// this one; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source

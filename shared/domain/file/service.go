@@ -106,10 +106,10 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize, only that
-// upload can use it. The caller sets the same fields as for Create, except Blob, to the values that
-// the client declared. Until more bytes have arrived, the file counts as MinPendingBytes, or its
-// size if that is smaller. most limits the account's pending files; 0 means no limit.
+// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize, only that upload can use the
+// file. The caller sets the same fields as for Create, except Blob, to the values that the client declared. Until
+// more bytes have arrived, the file counts as MinPendingBytes, or its size if that is smaller. The parameter `most`
+// is the maximum number of the account's pending files; 0 means no limit.
 //
 // Errors: as for Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
@@ -205,7 +205,7 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend must be called when the first bytes arrive, and then every RenewEvery.
+// Extend must be called when the first bytes arrive, and then at intervals of RenewEvery.
 //
 // Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is no longer pending.
 func (s *Service) Extend(ctx context.Context, f File) error {
@@ -303,7 +303,7 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// ListAfter returns files after the given id, or from the newest file if after is empty.
+// ListAfter returns files after the given id, or from the newest file if the id is empty.
 func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
 	// One extra file shows whether there is another page.

@@ -1,9 +1,9 @@
 // Package fleet decides how many workers run in a deployment that scales to zero.
 //
-// As soon as work is accepted, a wake raises the number of workers. Once a minute, a check compares
-// the queued jobs with the workers. Only a check lowers the number. After the number is raised,
-// more checks follow within the minute. Nothing else may change the number: queue metrics lag by up
-// to a quarter of an hour, so autoscaling on them would stop workers that have just started.
+// As soon as work is accepted, a wake raises the number of workers. Once a minute, a check compares the queued jobs
+// with the workers. Only a check lowers the number. After the number is raised, more checks follow within the minute.
+// Nothing else may change the number. Queue metrics lag by up to a quarter of an hour, so autoscaling on them would
+// stop workers that have just started.
 package fleet
 
 import (
@@ -44,7 +44,7 @@ type State struct {
 	Fleet       job.Fleet // the workers at the last check, used for job admission
 }
 
-// Decide returns the number of workers that should run, and the time since which there have been too many. jobs is
+// Decide returns the number of workers that should run, and the time when the current number became too high. jobs is
 // the number of waiting and running jobs.
 //
 // The number rises immediately. It falls only if every check during the period Idle has found it too high, because a

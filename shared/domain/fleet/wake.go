@@ -50,7 +50,8 @@ func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	return change, nil
 }
 
-// raise sets the desired number of workers to least or more, even if the queues cannot be read. It never lowers it.
+// raise sets the desired number of workers to at least the given number, even if the queues cannot be read. It never
+// lowers the number.
 func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
 	change.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ const (
 	MostRises = 3
 )
 
-// Follow repeats Rise until it no longer raises the number, at most MostRises times. wait returns
+// Follow repeats Rise until it no longer raises the number, at most MostRises times. The function `wait` returns
 // false if the context has ended. Follow returns the combined change.
 func (f *Fleet) Follow(
 	ctx context.Context, change Change, wait func(context.Context, time.Duration) bool,

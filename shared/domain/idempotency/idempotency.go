@@ -49,9 +49,9 @@ type Record struct {
 }
 
 type Store interface {
-	// Claim records the claim unless the key has a record younger than Age. If instead is not empty, Claim also
-	// replaces an unsettled record of that resource. It returns the key's current record. If that record names the
-	// claim's own resource, the claim won. Claim is exact under concurrency.
+	// Claim records the claim unless the key has a record younger than Age. If the parameter `instead` is not empty,
+	// it is a resource whose unsettled record Claim also replaces. Claim returns the key's current record. If that
+	// record names the claim's own resource, the claim won. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
 	// Settle records that the claim's resource was created, unless the claim has been replaced or settled.
 	Settle(ctx context.Context, c Claim, response []byte) error

@@ -6,8 +6,8 @@ import "errors"
 
 var (
 	ErrNone = errors.New("the database does not exist")
-	// ErrLostMain protects the write-ahead log: opening the database would delete the log, and with
-	// it the latest writes.
+	// ErrLostMain protects the write-ahead log, because opening the database would delete the log, and with it the
+	// latest writes.
 	ErrLostMain = errors.New("the database file is missing, but its write-ahead log exists")
 	// ErrDamaged also means that the records are inconsistent or unreadable.
 	ErrDamaged = errors.New("the database is damaged")

@@ -8,8 +8,8 @@ import (
 
 // Backlog is the work that a new job on a lane must wait for.
 type Backlog struct {
-	// Jobs counts the lane's pending and processing jobs, and AccountJobs the account's jobs among
-	// them. AccountOpen counts the account's open jobs on all lanes.
+	// Jobs counts the lane's pending and processing jobs. AccountJobs counts the account's jobs among them.
+	// AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
 	// Running is the number of the lane's jobs that are being processed. It may be unknown if Spare
 	// is 0. Spare is the number of extra slots for accounts without a running job.
@@ -34,8 +34,8 @@ type Fleet struct {
 }
 
 const (
-	// firstRunTime is assumed until a job has completed. It is deliberately long: a client can retry a rejected job,
-	// but an accepted job that cannot finish in time costs the client ten minutes.
+	// firstRunTime is assumed until a job has completed. It is deliberately long, because a client can retry a
+	// rejected job, but an accepted job that cannot finish in time costs the client ten minutes.
 	firstRunTime = 10 * time.Second
 	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow runs.
 	servable = MaxAge * 3 / 4
@@ -83,7 +83,7 @@ func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns how many of a lane's jobs can run now, and how many more can run after the duration start.
+// expect returns how many of a lane's jobs can run now, how many more can run later, and the time until then.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -134,9 +134,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is like Admit, but for a caller that stops waiting for the job after the duration wait (0 means
-// never). Other accounts' jobs count only if their turn is earlier. The job's turn must be due within three quarters
-// of the wait, because the jobs before it may be slower than the mean. The job must also end within the wait.
+// AdmitWaiting is like Admit, but for a caller that stops waiting for the job after the given time (0 means never).
+// Other accounts' jobs count only if their turn is earlier. The job's turn must be due within three quarters of that
+// time, because the jobs before it may be slower than the mean. The job must also end within that time.
 //
 // Errors: as for Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {

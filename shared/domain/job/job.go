@@ -197,7 +197,7 @@ type Job struct {
 
 	CreatedAt time.Time
 	Deadline  time.Time
-	// StartedAt is zero until the first run starts, and CompletedAt until the job ends.
+	// StartedAt is zero until the first run starts. CompletedAt is zero until the job ends.
 	StartedAt, CompletedAt time.Time
 
 	Result  *Result // only for completed jobs

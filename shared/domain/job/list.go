@@ -21,7 +21,7 @@ func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
 }
 
-// Mentions reports whether each word of search occurs in the job's prompt, id or input names
+// Mentions reports whether each word of the search occurs in the job's prompt, id or input names
 // (docs/contract/media.md#list-of-jobs).
 func (j Job) Mentions(search string) bool {
 	words := strings.Fields(strings.ToLower(search))

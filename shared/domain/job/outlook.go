@@ -47,7 +47,7 @@ type Outlook struct {
 
 const (
 	queueFor = 2 * time.Second
-	// In a normal distribution, four of five values are within sigmas standard deviations.
+	// In a normal distribution, four of five values are within this many standard deviations of the mean.
 	sigmas = 1.28
 	// margin is the fraction by which a range of known times is widened. estimateMargin is used
 	// instead for an engine's estimates and for small numbers of runs.

@@ -44,7 +44,8 @@ type Config struct {
 }
 
 type Budgets interface {
-	// Claims returns the claims for a job, or nil if no budget applies. most is the job's maximum usage.
+	// Claims returns the claims for a job, or nil if no budget applies. The parameter `most` is the job's maximum
+	// usage.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 	// Warn sends the warnings that are due after a job has reserved amounts or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
@@ -207,7 +208,7 @@ func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
 // Get returns an account's job. If its deadline has passed, Get ends it.
 //
-// Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has expired.
+// Errors: fault.NotFound if the job does not exist or belongs to another account, or if its record has expired.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {

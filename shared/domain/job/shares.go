@@ -23,7 +23,8 @@ func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom returns Shares that call secret for every signature. secret should cache its result.
+// NewSharesFrom returns Shares that call the function secret for every signature. The function should cache its
+// result.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }
@@ -36,7 +37,7 @@ var (
 	ErrSharedGone = fault.New(fault.NotFound, "The result behind this link was deleted.")
 )
 
-// Sign returns a link to the job's result. The link expires at the time until, rounded down to seconds.
+// Sign returns a link to the job's result. The link expires at the given time, rounded down to seconds.
 func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, error) {
 	expires := strconv.FormatInt(until.Unix(), 10)
 	signature, err := s.signature(ctx, id, expires)

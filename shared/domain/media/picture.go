@@ -110,7 +110,7 @@ func readJPEG(w *window) (info Info, still Still) {
 			}
 			if marker == app2 && bytes.HasPrefix(content, []byte(profile)) && len(content) > len(profile)+2 &&
 				len(still.Profile) < maxProfile {
-				// Ignore the segments' numbers: in practice, the segments are in order.
+				// Ignore the segments' numbers, because in practice the segments are in order.
 				still.Profile = append(still.Profile, content[len(profile)+2:]...)
 			}
 		case marker >= firstFrame && marker <= lastFrame &&

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxPNGText = 32 << 20 // decompressed bytes of text and color profiles
-	// maxPNGTexts limits the number of texts and profiles, and maxPNGChunks the number of all chunks.
+	// maxPNGTexts limits the number of texts and profiles. maxPNGChunks limits the number of all chunks.
 	maxPNGTexts, maxPNGChunks = 1_000, 100_000
 	// maxPNGHead limits the offset of a chunk's compressed data, which follows the keywords and the language.
 	maxPNGHead = 1024

@@ -11,7 +11,7 @@ const forgetEvery = time.Minute // how often idle names are removed
 // Each value has its own lock, so that names do not wait for each other.
 type names[K comparable, T any] struct {
 	byName sync.Map // values are *held[T]
-	// forgotten is the time from started until idle names were last removed.
+	// forgotten is when idle names were last removed, as the time since started.
 	started   time.Time
 	forgotten atomic.Int64
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// listsAtOnce is the number of turns, which limits the list responses in memory. listsKept of the turns are
+	// listsAtOnce is the number of turns, which limits the list responses in memory. listsKept is the number of turns
 	// reserved for accounts without a turn.
 	listsAtOnce, listsKept = 32, 16
 	listWait               = 5 * time.Second // the longest wait for a turn
@@ -44,7 +44,7 @@ type Turns struct {
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served maps an account to the value of count when the account last got a turn.
+	// served maps an account to the value that count had when the account last got a turn.
 	served map[string]uint64
 	count  uint64
 }
@@ -54,7 +54,7 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns permits the given number of concurrent calls. kept of them are reserved for accounts without a turn.
+// NewTurns permits the given number of concurrent calls, of which `kept` are reserved for accounts without a turn.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }

@@ -54,8 +54,8 @@ type lease struct {
 	over    bool
 }
 
-// debt is a slot that must be freed at the time due, and repeatedly until the time in until,
-// because an abandoned Take may still take effect.
+// debt is a slot that must be freed, because an abandoned Take may still take effect. It is first freed at the time
+// `due`, and then repeatedly until the time `until`.
 type debt struct {
 	slot       Slot
 	due, until time.Duration
@@ -197,11 +197,11 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session for the account, which may have at most limit open sessions (0 means no limit). If the
-// context ends, Open continues for up to storeTime to find out whether a slot was taken.
+// Open opens a session for the account. The parameter limit is the maximum number of the account's open sessions (0
+// means no limit). If the context ends, Open continues for up to storeTime to find out whether a slot was taken.
 //
-// Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait);
-// fault.Unavailable while the instance has no lease.
+// Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait); fault.Unavailable while the
+// instance has no lease.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
 	l := i.held()
 	if l == nil {

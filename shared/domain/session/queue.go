@@ -16,7 +16,7 @@ const (
 	// TicketLife is how long a ticket remains valid after its last renewal, on the store's clock.
 	TicketLife        = 6 * time.Second
 	RenewTicketsEvery = 2 * time.Second
-	// NotifyEvery is how often a waiting client is sent its place, even if it is unchanged
+	// NotifyEvery is how often a waiting client is sent its place, even if the place is unchanged
 	// (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
 	// LongestQueue limits every queue, even if a tier allows a longer one.

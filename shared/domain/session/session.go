@@ -57,8 +57,8 @@ type Store interface {
 	// End frees the lease's slots immediately. The epoch is then dead. The lease need not exist.
 	End(ctx context.Context, epoch string) error
 
-	// Take takes a slot unless the account would then have more than limit open slots (0 means no limit). The limit
-	// is exact under concurrency. First, Take frees the slots of leases older than TakeAfter on the store's clock and
+	// Take takes a slot unless the account's open slots would then exceed the limit (0 means no limit). The limit is
+	// exact under concurrency. First, Take frees the slots of leases older than TakeAfter on the store's clock and
 	// marks their epochs as dead, unless they have just been renewed. Taking the same slot again succeeds. With a
 	// limit, Take respects the account's queue (see Admits) and removes the ticket with the slot's id from it.
 	//
@@ -73,9 +73,10 @@ type Store interface {
 	// that has returned.
 	Active(ctx context.Context, account string) (int, error)
 
-	// RenewTickets replaces the holder's tickets in the account's queue. own is sorted by number, with zeros
-	// last. Each 0 is replaced with a number higher than any in the queue. A new ticket is dropped if the queue
-	// is too long for it, even if calls are concurrent. RenewTickets writes only if the tickets have changed, or
-	// RenewTicketsEvery has passed since the last renewal. It returns the valid tickets in order, and the number of open slots.
+	// RenewTickets replaces the holder's tickets in the account's queue. The list own is sorted by number, with zeros
+	// last. Each 0 is replaced with a number higher than any in the queue. A new ticket is dropped if the queue is
+	// too long for it, even if calls are concurrent. RenewTickets writes only if the tickets have changed, or
+	// RenewTicketsEvery has passed since the last renewal. It returns the valid tickets in order, and the number of
+	// open slots.
 	RenewTickets(ctx context.Context, account, holder string, own []Ticket) (queue []Ticket, taken int, err error)
 }

@@ -42,7 +42,7 @@ func signal(c chan struct{}) {
 
 type waiter struct {
 	limits Limits
-	// moved has an element after place has changed, and turn after the wait has ended.
+	// moved has an element after place has changed. turn has an element after the wait has ended.
 	moved chan struct{}
 	turn  chan outcome
 	// gone is closed once the ticket is no longer in the store.
@@ -56,11 +56,11 @@ type outcome struct {
 	err     error
 }
 
-// Wait waits in the account's queue until a session can be opened. It calls notify with the initial
-// place, whenever the place changes, and every NotifyEvery.
+// Wait waits in the account's queue until a session can be opened. It calls notify with the initial place, whenever
+// the place changes, and at intervals of NotifyEvery.
 //
-// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when
-// the wait starts; the context's error if the context ends first; errors of the store.
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when the wait starts;
+// the context's error if the context ends first; errors of the store.
 func (i *Instance) Wait(ctx context.Context, account string, limits Limits, notify func(Place)) (*Session, error) {
 	if i.held() == nil {
 		return nil, errNoLease()
@@ -108,7 +108,7 @@ func (i *Instance) enlist(account string, w *waiter) *queue {
 	return q
 }
 
-// finish ends a wait. If the client has already left, it closes the session.
+// finish ends a wait. If the client has already left, finish closes the session.
 func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)

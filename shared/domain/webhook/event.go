@@ -14,8 +14,8 @@ import (
 type Event struct {
 	ID, Account string
 	URL         string
-	// FirstBy is the latest possible time of the first attempt. From then on, attempts are kept as long as a job's
-	// record.
+	// FirstBy is the latest possible time of the first attempt. Counted from this time, attempts are kept as long as
+	// a job's record.
 	FirstBy time.Time
 	// Body is the message. It is the same in every attempt.
 	Body []byte

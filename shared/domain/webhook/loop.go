@@ -10,7 +10,7 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits the concurrent attempts, and atOnceOfAccount the concurrent attempts of one account.
+	// atOnce limits the concurrent attempts. atOnceOfAccount limits the concurrent attempts of one account.
 	atOnce          = 32
 	atOnceOfAccount = 4
 	// An account is slow for slowFor after an attempt that took longer than slowAfter. atOnceOfSlow limits the
@@ -25,7 +25,8 @@ const (
 
 // Queue contains the scheduled attempts on one machine. In AWS, a message queue is used instead.
 type Queue interface {
-	// Due returns due attempts, earliest first, with at most ofAccount per account.
+	// Due returns due attempts, earliest first, up to the limit. ofAccount is the maximum number of attempts per
+	// account.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 

@@ -20,7 +20,7 @@ func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom calls service on every use. service should cache its result.
+// NewSecretsFrom calls the function service on every use. The function should cache its result.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
 const secretPrefix = "whsec_"

@@ -138,8 +138,8 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
-// Run edits as specified by [engine.Engine]. If no server can accept the run, it waits for one, so
-// that a server restart does not use up one of the job's attempts.
+// Run edits as specified by [engine.Engine]. If no server can accept the run, Run waits for one, so that a server
+// restart does not use up one of the job's attempts.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (report engine.Outcome, err error) {

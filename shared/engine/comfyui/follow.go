@@ -78,12 +78,12 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// poll returns the run's record if the run has ended, and otherwise where the run is. It retries until the server has
-// been silent for too long. If the server is gone, the run is lost.
+// poll returns the run's record if the run has ended. Otherwise it returns where the run is. It retries until the
+// server has been silent for too long. If the server is gone, the run is lost.
 func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
-	// Keep this order: a run appears in the history before it leaves the queue.
+	// Keep this order, because a run appears in the history before it leaves the queue.
 	where, err := r.server.find(bounded, r.id)
 	if err == nil && where == nowhere {
 		var done *record

@@ -25,8 +25,8 @@ type listener struct {
 	first     chan struct{}
 }
 
-// listen returns after the first attempt to connect, so that it receives all messages of a run that
-// is sent afterwards. The caller must close the listener.
+// listen returns after the first attempt to connect, so that the listener receives all messages of a run that is sent
+// afterwards. The caller must close the listener.
 func (r *run) listen(ctx context.Context) *listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}

@@ -144,7 +144,7 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	}, &accepted)
 	var status *statusError
 	if errors.As(err, &status) && status.status == http.StatusBadRequest {
-		// The server may have lost something that the workflow needs since it was checked.
+		// Since it was checked, the server may have lost something that the workflow needs.
 		r.server.setComplete(r.workflow, false)
 		return r.invalid(status)
 	}

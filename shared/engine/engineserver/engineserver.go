@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// A healthy server sends a line every ten seconds. If a run hangs, the server reports it. If it sends nothing,
-	// the server itself hangs.
+	// A healthy server sends a line every ten seconds. It also reports a run that hangs. If it sends nothing, the
+	// server itself hangs.
 	defaultSilence = 2 * time.Minute
 	// A server that has crashed restarts faster than this, because it loads weights only when it needs them.
 	defaultStarting = 2 * time.Minute
@@ -115,7 +115,7 @@ func (e *Engine) Run(
 	if err != nil {
 		return report, fmt.Errorf("engineserver: %w", err)
 	}
-	// The watchdog cancels the run if its server is silent for too long, from the start of this call.
+	// The watchdog starts with this call. It cancels the run if its server is silent for too long.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
@@ -139,7 +139,7 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run. While the server does not listen, it stops the watchdog and tries again.
+// reach sends the run. While the server does not listen, reach stops the watchdog and tries again.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()

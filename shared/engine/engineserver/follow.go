@@ -15,8 +15,8 @@ import (
 // maxLine limits a line, in bytes. The longest lines hold a preview in base64.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to the end and reports progress. It calls alive for every line.
-// Errors: [*engine.Error].
+// follow reads a server's response to the end and reports progress. It calls `alive` for every line. Errors:
+// [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
 	if response.StatusCode != http.StatusOK {
 		return Result{}, refusal(response)

@@ -28,7 +28,7 @@ type liveConnection struct {
 	body   *io.PipeWriter
 	name   string
 
-	// outgoing holds messages for the writer, which returns picture buffers to packed.
+	// outgoing holds messages for the writer, which returns picture buffers to the channel `packed`.
 	outgoing chan outgoing
 	packed   chan []byte
 	// results holds the newest result. spare holds the buffers of older results for reuse.
@@ -38,7 +38,7 @@ type liveConnection struct {
 	// held is the buffer of the last frame returned.
 	held []byte
 
-	// ended is closed once the connection has ended. why is the error that ended it.
+	// ended is closed once the connection has ended. why holds the error that ended it.
 	ended  chan struct{}
 	ending sync.Once
 	why    error
@@ -175,7 +175,7 @@ func liveRefusal(response *http.Response) error {
 		oneLine(line.Error.Message, maxMessage))
 }
 
-// guarded wraps work so that the connection ends when work returns or panics.
+// guarded wraps a function so that the connection ends when the function returns or panics.
 func (c *liveConnection) guarded(work func() error) func() {
 	return func() {
 		err := func() (err error) {

@@ -172,7 +172,8 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine removes control characters and line breaks, and truncates the text to longest, in code points.
+// oneLine removes control characters and line breaks from a text, and truncates it to the given number of code
+// points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",

@@ -140,7 +140,7 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 // noisy clip differ by 2 to 5; clips with different seeds differ by 20 or more.
 const maxApart = 10
 
-// same compares two results. For an inexact engine, similar results suffice. how describes the comparison.
+// same compares two results. For an inexact engine, similar results suffice. The result how describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

@@ -144,7 +144,7 @@ type animation struct {
 	decoded io.Reader
 	// missing is true if a frame was not decoded.
 	missing bool
-	// shown counts the frames on the canvas, and drawn the frames of the clip.
+	// shown counts the frames on the canvas. drawn counts the frames of the clip.
 	shown, drawn            int
 	canvas, next, out, rest []byte
 }
@@ -225,7 +225,8 @@ func (a *animation) show() error {
 	return nil
 }
 
-// each calls visit for each pixel of a frame. to is the pixel on the canvas, and from the decoded one.
+// each calls a function for each pixel of a frame. The function receives the pixel on the canvas (`to`) and the
+// decoded pixel (`from`).
 func (a *animation) each(f media.Frame, visit func(to, from []byte)) {
 	for y := range min(f.High, a.size.Height-f.Y) {
 		for x := range min(f.Wide, a.size.Width-f.X) {

@@ -36,8 +36,8 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 	return input, err
 }
 
-// develop is like ReadImage but does not probe, and returns videos unchanged. If side is not 0, a picture that needs
-// conversion is also scaled down so that its longer side is at most side.
+// develop is like ReadImage but does not probe, and returns videos unchanged. If side is not 0, it limits the longer
+// side of a picture that needs conversion. A larger picture is also scaled down.
 func (t *Tools) develop(
 	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
 ) (engine.Input, error) {
@@ -201,7 +201,8 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 // stills maps the brands of sequences to picture brands, because older versions of heif-convert reject sequences.
 var stills = map[string]string{"avis": "avif", "msf1": "heic", "hevc": "heic", "hevx": "heic"}
 
-// hide marks pictures as hidden, and a sequence as a picture, so that heif-convert decodes only the main one.
+// hide makes heif-convert decode only the main picture. It marks the other pictures as hidden, and a sequence as a
+// picture.
 func hide(path string, flags []int64) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -121,9 +121,9 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.inputError(ctx, f, "The file cannot be decoded.")
 }
 
-// inputError blames the input for the failure, but only if the machine is healthy: the same program
-// must decode a known good picture. If memory may have run out, the system must also be able to
-// provide the memory that the limit allows.
+// inputError blames the input for the failure, but only if the machine is healthy. To show this, the same program
+// must decode a known good picture. If memory may have run out, the system must also be able to provide the memory
+// that the limit allows.
 func (t *Tools) inputError(ctx context.Context, f *failure, message string) error {
 	if t.skipControl {
 		return engine.InvalidInput(f, "%s", message)

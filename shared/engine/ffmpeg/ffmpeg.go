@@ -65,7 +65,7 @@ func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 type bounds struct {
 	// memory limits the program's address space, in bytes.
 	memory int64
-	// runTime limits the CPU time of ffmpeg, and probeTime that of ffprobe, over all threads.
+	// runTime limits the CPU time of ffmpeg over all threads. probeTime limits the CPU time of ffprobe.
 	runTime, probeTime time.Duration
 }
 
@@ -137,7 +137,7 @@ func machineMemory() (least int64) {
 	}
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
+// Find looks for ffmpeg and ffprobe in PATH and checks their features. The limits restrict the inputs.
 //
 // The error is one line that names the missing feature and says how to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {

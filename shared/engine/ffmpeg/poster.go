@@ -58,11 +58,11 @@ const (
 	clearFrom = 0.8
 )
 
-// Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a non-blank
-// frame from the first two seconds. A thumbnail has at most 320 pixels on the longer side and 20 KB, a poster at
-// most [engine.PosterSide] and [engine.MaxPoster]. The files are related, like a result and its input: if one
-// thumbnail would be blank, all show the same later moment. Posters writes into the folder. One ffmpeg process
-// makes all first pictures; each video that is searched for a later picture needs another.
+// Posters returns a JPEG of each file. For a video it shows the first frame, or if that is blank, a non-blank frame
+// from the first two seconds. A thumbnail has at most 320 pixels on the longer side and 20 KB. A poster has at most
+// [engine.PosterSide] pixels and [engine.MaxPoster] bytes. The files are related, like a result and its input: if one
+// thumbnail would be blank, all show the same later moment. Posters writes into the folder. One ffmpeg process makes
+// all first pictures; each video that is searched for a later picture needs another.
 //
 // Errors: [*engine.Error]. If one file cannot be decoded, the call fails.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
@@ -285,8 +285,8 @@ type still struct {
 	size   catalog.Size
 }
 
-// eachStill calls take for each picture in a file, but for no more than most. It fails if there is no picture, or if
-// a picture's longer side exceeds side.
+// eachStill passes each picture in a file to `take`, up to the given number of pictures. It fails if there is no
+// picture, or if a picture's longer side exceeds side.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := engine.OpenRegular(path)
 	if err != nil {

@@ -46,7 +46,7 @@ type failure struct {
 	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
-	// overTime means that the program used up its CPU time limit, which is in the field most.
+	// overTime means that the program used up its CPU time. The field `most` holds the CPU time limit.
 	overTime bool
 	most     time.Duration
 	err      error

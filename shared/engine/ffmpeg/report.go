@@ -113,7 +113,7 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// lateSound is the delay above which sound counts as late. A frame of most videos is longer.
+// lateSound is the delay above which sound counts as late. In most videos, a frame lasts longer.
 const lateSound = 10 * time.Millisecond
 
 // fielded lists codecs whose first frames do not show whether later ones are interlaced.
@@ -172,8 +172,8 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the default that was
-// passed as otherwise.
+// ratio parses "30000/1001" or "4:3". If the value is unknown, zero or infinite, it returns the parameter
+// `otherwise`.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {

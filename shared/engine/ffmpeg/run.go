@@ -125,7 +125,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	return append(args, "-i", "file:"+input.Path), nil
 }
 
-// readProgress calls report for each time value in the output of "-progress", until r ends.
+// readProgress calls the function `report` for each time value in the output of "-progress", until r ends.
 func readProgress(r io.Reader, report func(time.Duration)) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

@@ -24,12 +24,12 @@ import (
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first frame, for a program that does not decode untrusted pictures
-// itself. The pixels match ReadImage's, scaled down if the longer side exceeds side, in pixels. The result is stored
-// row by row from the top, with four bytes per pixel: red, green, blue and alpha, not premultiplied. The data goes
-// through pipes rather than the disk, unless the picture must be converted first.
+// itself. The pixels match ReadImage's, scaled down if the longer side exceeds the given number of pixels. The result
+// is stored row by row from the top, with four bytes per pixel: red, green, blue and alpha, not premultiplied. The
+// data goes through pipes rather than the disk, unless the picture must be converted first.
 //
-// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if
-// the machine is at fault.
+// Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if the machine is at
+// fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -99,12 +99,12 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	)
 }
 
-// fitted scales a picture down for readStill if its longer side exceeds side, in pixels.
+// fitted scales a picture down for readStill if its longer side exceeds the given number of pixels.
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
-// within scales a picture down if its longer side exceeds side, and makes its pixels square.
+// within scales a picture down if its longer side exceeds the given number of pixels, and makes its pixels square.
 func within(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw*sar,ih))))", side)
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))
@@ -115,7 +115,8 @@ func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
 
-// explained converts an error of explainProbe like explainStill.
+// explained converts an error that explainProbe has returned to a fault. If the context has ended, it returns the
+// context's error.
 func explained(ctx context.Context, err error) error {
 	var known *engine.Error
 	switch {

@@ -99,8 +99,8 @@ func boxed(info media.Info) string {
 		fit(width, fmt.Sprintf("dar/%f", shape)), fit(height, fmt.Sprintf("%f/dar", shape)), width, height)
 }
 
-// Sound returns a filter chain from the input's sound to the link named out, in sync with the picture. Put it in a
-// separate graph, because FFmpeg restarts the graph when the sound format changes.
+// Sound returns a filter chain from the input's sound to an output link, in sync with the picture. out is the link's
+// name. Put the chain in a separate graph, because FFmpeg restarts the graph when the sound format changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	switch {

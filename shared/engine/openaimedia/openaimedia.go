@@ -48,8 +48,8 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// newClient returns a client for untrusted servers. It follows no redirects, which would send the
-// key to another server, reads at most 64 KiB of headers, and does not decompress.
+// newClient returns a client for untrusted servers. It follows no redirects, which would send the key to another
+// server. It reads at most 64 KiB of headers, and does not decompress.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -104,7 +104,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
 	}
 	same := func(_ *edit, link string) (string, error) { return link, nil }
-	// before creates a file that the main run needs, by running the beginning of the graph.
+	// The function `before` creates a file that the main run needs, by running the beginning of the graph.
 	before := func(after func(*edit, string) (string, error), filters string, args ...string) error {
 		first := *e
 		link, err := after(&first, read(&first))
@@ -161,7 +161,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		return frame, err
 	}
 	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: backward}, Size: e.size, FPS: e.fps, Planar: true}
-	e.inputs = append(e.inputs, ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}) // for its sound
+	e.inputs = append(e.inputs, ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}) // to keep its sound
 	return e.filter("setparams=range=tv:colorspace=bt709,format=gbrp", "[0:v:0]"), nil
 }
 
@@ -172,7 +172,7 @@ func (e *edit) sound(seconds float64) string {
 		number = 1
 	}
 	if filters := look.Filters(e.asked.Edits, look.Sound, e.clip); filters != "" {
-		// Cut sound that is longer than the picture: otherwise it would be reversed first and fill the memory.
+		// Cut sound that is longer than the picture. Otherwise it would be reversed first and fill the memory.
 		source.SoundFilters = fmt.Sprintf("apad,atrim=end=%.6f,%s", e.clip.Length, filters)
 	}
 	return source.Sound(number, seconds, "[sound]")

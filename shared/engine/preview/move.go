@@ -26,7 +26,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case g.fps == 0 && motion.Hold > 0:
 		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.planar()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough: when an input ends, FFmpeg repeats its last picture.
+		// One picture is enough, because FFmpeg repeats the last picture of an input that has ended.
 		return g.filter(g.planar(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))

@@ -22,7 +22,7 @@ const (
 	// is searched less often.
 	searchedApart = 0.5
 	maxSearched   = 60
-	// scanned is the fraction of a job's progress that making the masks accounts for.
+	// scanned is the fraction of a job's progress that is used for making the masks.
 	scanned = 0.45
 )
 
@@ -39,8 +39,8 @@ func (p *people) seen() bool {
 	return slices.ContainsFunc(p.faces, func(faces []person.Face) bool { return len(faces) > 0 })
 }
 
-// scan finds the people and faces that the request needs. read returns the link of the frames to scan. If there is no
-// person, scan drops the edits that need one.
+// scan finds the people and faces that the request needs. The function `read` returns the link of the frames to scan.
+// If there is no person, scan drops the edits that need one.
 func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	masked, faces := e.needsMasks(), e.paints()
 	if !masked && !faces {
@@ -105,8 +105,8 @@ type scanner struct {
 	people *people
 	size   catalog.Size
 	finder *person.Finder
-	// step is the number of the clip's frames for which one received frame stands. once ends the search at the first
-	// face.
+	// step is the number of the clip's frames for which one received frame stands. If once is set, the search ends at
+	// the first face.
 	step    int
 	once    bool
 	frame   []byte
@@ -382,7 +382,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 	}
 	size := paintedSize(e.size)
 	frame := make([]byte, 3*size.Width*size.Height)
-	// The first time of day in the text is used, so "day" is only the default.
+	// The first time of day that the text names is used, so "day" is only the default.
 	if err := scene.Choose(wanted.Scene()+" day", e.spec.Seed).Paint(ctx, frame, size.Width, size.Height, 0); err != nil {
 		return "", err
 	}

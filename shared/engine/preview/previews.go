@@ -22,7 +22,8 @@ const (
 // previews is the state of a run's previews. ffmpeg writes one picture per second of video to a
 // second output. The pictures come from the frames of the edit, so they need no extra pass.
 type previews struct {
-	// written is when the last preview that was sent was written, and sent is when it was sent. Both are zero before.
+	// written is when the last sent preview was written. sent is when it was sent. Both are zero before the first
+	// preview.
 	written, sent time.Time
 }
 

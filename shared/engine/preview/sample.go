@@ -71,7 +71,7 @@ func (e *edit) reference(ctx context.Context, size catalog.Size, filters string)
 	return small.decode(ctx, small.filter(filters+ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
-// transfer returns the table that gives the input, after the look, the reference image's colors.
+// transfer returns the table to apply after the look. The table gives the input the reference image's colors.
 func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error) {
 	before, _, err := e.sample(ctx, after)
 	if err != nil {

@@ -43,8 +43,8 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether text has more than most values. It counts brackets, commas and colons, and accepts invalid
-// JSON.
+// hasMore reports whether text has more values than the given maximum. It counts brackets, commas and colons, and
+// accepts invalid JSON.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

@@ -21,11 +21,11 @@ const (
 	Quiet = 10 * time.Minute
 	// Absurd is the step size above which the clock never follows.
 	Absurd = 366 * 24 * time.Hour
-	// A difference of at most drift is followed immediately and does not count as a step.
+	// drift is the largest difference that is followed immediately and does not count as a step.
 	drift = time.Second
 	// If the machine was off for longer than this, the clock is not settled at first.
 	longAway = 24 * time.Hour
-	// checkEvery is how often to check for steps, and keepEvery how often to store the time for the next start.
+	// checkEvery is how often to check for steps. keepEvery is how often to store the time for the next start.
 	checkEvery, keepEvery = time.Second, time.Minute
 )
 
@@ -45,7 +45,7 @@ type Clock struct {
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time of day that corresponds to the elapsed time start.
+	// base is the time of day when the elapsed time was equal to start.
 	base  time.Time
 	start time.Duration
 	// step is the machine's clock minus this clock, or 0. stepped is when it last changed.
@@ -93,7 +93,7 @@ func (k *Clock) resume(last last, wall time.Time) error {
 	ahead := wall.Sub(expected)
 	switch {
 	case last.boot == k.Boot && ahead.Abs() > drift, ahead < -drift:
-		// The machine was not off, or its clock moved back, so this is a step.
+		// This is a step of the machine's clock: either the machine was not switched off, or its clock moved back.
 		k.base = expected
 		k.notice(ahead, k.start)
 	case ahead > Absurd:
@@ -140,9 +140,9 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then stores the time. When it follows a step, it calls follow
-// so that stored records can be adjusted: before a step forward, and after a step back, so that records never
-// look older than they are. The clock follows the step only if follow returns nil.
+// Run checks for steps until the context ends, and then stores the time. When it follows a step, it calls the
+// function `follow` so that stored records can be adjusted. It does so before a step forward, and after a step back,
+// so that records never look older than they are. The clock follows the step only if the function returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(checkEvery), time.NewTicker(keepEvery)
 	defer look.Stop()

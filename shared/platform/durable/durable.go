@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Write replaces the file with one that only its owner can read. Before the rename it calls check, if not nil, with
-// the path of the complete file. If Write returns nil, the content and the name are durable. After an error, the old
-// file still exists. Errors from reading the content and from check are returned unchanged.
+// Write replaces the file with one that only its owner can read. Before the rename it calls the function `check`, if
+// not nil, with the path of the complete file. If Write returns nil, the content and the name are durable. After an
+// error, the old file still exists. Errors from reading the content and from check are returned unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
 	// A symbolic link with that name could point to another user's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)

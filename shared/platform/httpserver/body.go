@@ -17,7 +17,8 @@ const unknownGrace = 5 * time.Second
 // If the rest of a request is small, the server waits this long for it before it responds.
 const smallRestTime = 100 * time.Millisecond
 
-// A large body must arrive at this average speed, in bytes per second (1 Mbit/s), but may always take Config.Longest.
+// A body may always take as long as Config.Longest. It may take longer if it needs longer at this speed, in bytes per
+// second (1 Mbit/s).
 const steadyRate = 128 << 10
 
 // BodyStalledMessage is the message of a 408 response after os.ErrDeadlineExceeded.
@@ -144,6 +145,6 @@ func (b *body) drain(bytes int64, within time.Duration) {
 		}
 	}
 	b.until = time.Now().Add(within)
-	// Ignore errors: the response has been sent, and the connection is closed next.
+	// Ignore errors, because the response has been sent and the connection is closed next.
 	_, _ = io.CopyN(io.Discard, b, bytes)
 }

@@ -21,10 +21,10 @@ const DecoderMemory = 96 << 10
 // ErrCompressedTooLarge is the error of a compressed body that is larger than its limit.
 var ErrCompressedTooLarge = errors.New("the compressed body is too large")
 
-// Decompress makes the body of a request readable if it is compressed with gzip, and reports whether it is. It reads at
-// most the given number of compressed bytes; the caller must limit the decompressed ones. It calls large, if not nil,
-// before it reads more than 256 KiB of compressed bytes. If ok is false, the coding is not supported, and the response
-// must be 415.
+// Decompress makes the body of a request readable if it is compressed with gzip, and reports whether it is. It reads
+// at most the given number of compressed bytes; the caller must limit the decompressed ones. It calls the function
+// `large`, if not nil, before it reads more than 256 KiB of compressed bytes. If ok is false, the coding is not
+// supported, and the response must be 415.
 func Decompress(r *http.Request, most int64, large func() error) (compressed, ok bool) {
 	switch coding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); strings.TrimSpace(coding) {
 	case "", "identity":
@@ -56,7 +56,7 @@ type gzipBody struct {
 	source  *bufio.Reader
 	decoder *gzip.Reader
 	members int
-	// in and out count the compressed and the decompressed bytes.
+	// The fields `in` and `out` count the compressed and the decompressed bytes.
 	in, out int64
 	err     error
 }

@@ -18,7 +18,8 @@ const (
 
 // connections limits a server's open connections. When a limit is reached, a new connection replaces one without a
 // known account. If every connection has a known account, the new one is closed. The replaced connection is from the
-// site and address with the most connections: the longest idle or, if all are busy, the oldest.
+// site and address with the most connections. It is the connection that has been idle longest or, if all are busy,
+// the oldest.
 type connections struct {
 	mu   sync.Mutex
 	most int
@@ -40,8 +41,8 @@ type connections struct {
 	logged            time.Time
 }
 
-// ConnectionLimit returns most, or a lower limit that leaves three quarters of the process's file descriptors for
-// other uses.
+// ConnectionLimit returns the given limit, or a lower limit that leaves three quarters of the process's file
+// descriptors for other uses.
 func ConnectionLimit(most int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
@@ -105,8 +106,8 @@ func increased(counts map[netip.Prefix]*int, of netip.Prefix) *int {
 	return n
 }
 
-// evict closes a connection that has no known account and for which fits returns true. It returns false if there is
-// none.
+// evict closes a connection that has no known account and for which the function `fits` returns true. It returns
+// false if there is none.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {
@@ -157,8 +158,8 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep removes a connection from its account and from unknown, so that it cannot be evicted. The
-// caller must hold the lock.
+// keep removes a connection from its account and from the list unknown, so that it cannot be evicted. The caller must
+// hold the lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
 		if c.known[conn.account]--; c.known[conn.account] == 0 {

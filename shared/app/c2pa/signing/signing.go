@@ -100,8 +100,8 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 }
 
 type Store interface {
-	// LoadOrMake returns the stored identity. If no identity is stored, it stores the result of
-	// make. Concurrent calls from several programs return the same identity.
+	// LoadOrMake returns the stored identity. If no identity is stored, it stores the result of the function `make`.
+	// Concurrent calls from several programs return the same identity.
 	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 

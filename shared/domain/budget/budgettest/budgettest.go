@@ -17,7 +17,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run calls open once per test. open must register a cleanup that closes its store.
+// Run calls `open` once per test. That function must register a cleanup that closes its store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
@@ -52,7 +52,7 @@ func (s *suite) allocation(c budget.Counter) budget.Allocation {
 	return budget.Allocation{Counter: c, ID: fmt.Sprint("allocation-", s.made)}
 }
 
-// took enlarges an allocation, checks that want was added, and updates l.
+// took enlarges an allocation and updates l. It checks that the added amount equals want.
 func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)

@@ -18,7 +18,7 @@ func (s *suite) limited(limit int64) budget.Budget {
 	return b
 }
 
-// warns checks that the percentage of the warning that is due today is want. 0 means that no warning is due.
+// warns checks that a warning for the percentage want is due today. 0 means that no warning is due.
 func (s *suite) warns(missed int64, want int) budget.Warning {
 	s.Helper()
 	noted, err := s.Warn(s.ctx, today, missed, now)

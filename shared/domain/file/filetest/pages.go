@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A list is read page by page while files are created and deleted. It must contain exactly once each file that exists
-// during the entire read, no file twice, and no file that was deleted before the first page was read
-// (docs/contract/media.md#pages).
+// A list is read page by page while files are created and deleted. It must contain every file that exists during the
+// entire read, and must contain no file twice. It must not contain a file that was deleted before the first page was
+// read (docs/contract/media.md#pages).
 var pageTests = []test{
 	{"lists are complete while files change between pages", func(s *suite) {
 		for seed := range uint64(12) {

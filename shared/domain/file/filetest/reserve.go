@@ -25,7 +25,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 	return got
 }
 
-// big returns a pending file of the given size that counts as 10 bytes.
+// big returns a pending file that has the given size but counts as 10 bytes.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPending(account)
 	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}

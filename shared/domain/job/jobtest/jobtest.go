@@ -26,7 +26,7 @@ type Harness struct {
 	Queues    job.Queues
 }
 
-// Run calls open once per test. open must register a cleanup that closes its stores.
+// Run calls `open` once per test. That function must register a cleanup that closes its stores.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	groups := []conformance.Group[test]{
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),

@@ -101,13 +101,14 @@ func PNGBomb(t testing.TB, side int) string {
 	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
 }
 
-// PNGProfileBomb creates a PNG with a color profile that decompresses to size bytes.
+// PNGProfileBomb creates a PNG with a color profile that decompresses to the given size in bytes.
 func PNGProfileBomb(t testing.TB, size int64) string {
 	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// PNGTextBomb creates a PNG with text chunks ("zTXt" or "iTXt") that each decompress to size bytes.
+// PNGTextBomb creates a PNG with text chunks ("zTXt" or "iTXt"). Each of them decompresses to the given size in
+// bytes.
 func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
 	head := "text\x00\x00"
 	if kind == "iTXt" {
@@ -132,7 +133,7 @@ func pngChunk(kind string, content []byte) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// deflate returns size zeros in zlib format (RFC 1950). It repeats one compressed MiB, because
+// deflate returns the given number of zeros in zlib format (RFC 1950). It repeats one compressed MiB, because
 // compressing all of them would take longer than any test.
 func deflate(t testing.TB, size int64) []byte {
 	t.Helper()

@@ -1,5 +1,5 @@
-// Package mediatest creates small media files for tests: ordinary files of every type that people
-// send, made with ffmpeg, and hostile files. Each call creates a file in a temporary folder.
+// Package mediatest creates small media files for tests. With ffmpeg, it makes ordinary files of every type that
+// people send. It also makes hostile files. Each call creates a file in a temporary folder.
 package mediatest
 
 import (

@@ -97,7 +97,7 @@ func orientTIFF(content []byte, orientation int) []byte {
 }
 
 // turned maps an Exif orientation to the counterclockwise quarter turns and the mirror axis of a HEIF. An axis of -1
-// means that it is not mirrored.
+// means that the picture is not mirrored.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
 // orientHEIF appends a changed copy of the "meta" box. It hides the old box instead of removing it, so that the

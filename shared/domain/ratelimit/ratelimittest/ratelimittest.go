@@ -23,7 +23,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run calls open once per test. open must register a cleanup that closes its limiter.
+// Run calls `open` once per test. That function must register a cleanup that closes its limiter.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

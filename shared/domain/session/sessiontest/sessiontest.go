@@ -17,7 +17,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run calls open once per test. open must register a cleanup that closes its store.
+// Run calls `open` once per test. That function must register a cleanup that closes its store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})

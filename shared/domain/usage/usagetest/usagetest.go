@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run calls open once per test. open must register a cleanup that closes its store.
+// Run calls `open` once per test. That function must register a cleanup that closes its store.
 func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

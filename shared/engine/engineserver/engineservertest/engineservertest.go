@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves runs with the given engine, and its estimates if it has any.
+// Handler serves runs with the given engine. It also serves the engine's estimates if there are any.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})

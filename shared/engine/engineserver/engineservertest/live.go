@@ -34,7 +34,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(reported) // this fails if the caller has disconnected
 		return
 	}
-	// Otherwise the response would be held back until the client's body ends.
+	// Without full duplex, the response would be held back until the client's body ends.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	// The rest of the client's body must not be read as another request.
 	w.Header().Set("Connection", "close")

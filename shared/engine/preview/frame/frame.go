@@ -1,8 +1,8 @@
-// Package frame edits live frames on the CPU, one at a time: it is the preview engine for realtime sessions.
+// Package frame edits live frames on the CPU, one at a time. It is the preview engine for realtime sessions.
 //
-// It draws the same looks as package preview draws for finished videos, but in Go and at 640x360,
-// fast enough for live frames on one core. Like package preview, it changes colors, edges and
-// textures, and does not recognize objects.
+// It draws the same looks as package preview draws for finished videos, but in Go and at 640x360, fast enough for
+// live frames on one core. Like package preview, it changes colors, edges and textures, and does not recognize
+// objects.
 package frame
 
 import (
@@ -31,7 +31,7 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// The clock drives all moving layers. seed is called once per session and returns its seed.
+// The clock drives all moving layers. The function seed is called once per session and returns the session's seed.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -110,7 +110,8 @@ func (e *editor) current(size catalog.Size) *plan {
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// Do not hold the lock here: a panic affects only one session, but a double unlock ends the process.
+	// Do not hold the lock here. A panic in plan affects only one session, but unlocking the mutex twice would end
+	// the process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()

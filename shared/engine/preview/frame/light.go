@@ -102,8 +102,8 @@ func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int
 	return around(motion.Right, s.width), around(motion.Down, s.height)
 }
 
-// rows calls do for each stretch of a row where the picture and the shifted sheet overlap. A row has one stretch, or
-// two if the sheet wraps around in it.
+// rows calls the function `do` for each stretch of a row where the picture and the shifted sheet overlap. A row has
+// one stretch, or two if the sheet wraps around in it.
 func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	for row := range p.size.Height {
 		line := (row + y) % s.height * s.width
@@ -162,8 +162,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add adds the values of from, minus 128, to those of to, four pixels at a time, and clips the sums. Each sum has its
-// own 16-bit lane.
+// add subtracts 128 from each value in `from` and adds the result to the value in `to`, four pixels at a time. It
+// clips the sums. Each sum has its own 16-bit lane.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -177,8 +177,8 @@ func add(to, from []uint8) {
 	}
 }
 
-// added subtracts 128 from the sums in four lanes and clips each to a byte. The bias makes the top
-// bit show that a sum is at least 0, and bit 8 that it exceeds 255.
+// added subtracts 128 from the sums in four lanes and clips each to a byte. Because of the bias, the top bit shows
+// whether a sum is at least 0, and bit 8 shows whether it exceeds 255.
 func added(sums uint64) uint64 {
 	sums += (1<<15 - 128) * lanesOf1
 	least, most := sums>>15&lanesOf1, sums>>8&lanesOf1

@@ -16,7 +16,7 @@ func median(to, from []uint8, width, height, radius int) {
 				counts[row[min(x, width-1)]]++
 			}
 		}
-		// below counts the values less than level.
+		// below is the number of values that are less than level.
 		level, below := 0, int32(0)
 		out := to[y*width:][:width]
 		for x := range out {

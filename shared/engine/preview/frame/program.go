@@ -17,7 +17,7 @@ type program struct {
 	planar catalog.Size
 }
 
-// step is an operation on the workspace. at is the time since the session's first frame.
+// step is an operation on the workspace. Its parameter `at` is the time since the session's first frame.
 type step func(w *workspace, at time.Duration)
 
 // workspace is an editor's memory, which is reused for every frame: the picture and the operations' buffers.

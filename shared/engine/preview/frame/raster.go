@@ -53,7 +53,7 @@ type colors struct {
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }
 
-// fullRange describes JPEG's colors (JFIF 1.02), and narrowRange video's.
+// fullRange describes JPEG's colors (JFIF 1.02). narrowRange describes video's colors.
 var (
 	fullRange = &colors{
 		luma: [3]uint32{19595, 38470, 7471}, cb: [3]int32{-11056, -21712, 32768}, cr: [3]int32{32768, -27440, -5328},

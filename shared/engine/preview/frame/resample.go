@@ -20,8 +20,8 @@ type resampler struct {
 	sums         []int32
 }
 
-// taps defines an output pixel as a weighted mean of input pixels, starting at the index first. The weights add up to
-// 1<<14.
+// taps defines an output pixel as a weighted mean of input pixels. The field `first` is the index of the first input
+// pixel. The weights add up to 1<<14.
 type taps struct {
 	first   int
 	weights []int32

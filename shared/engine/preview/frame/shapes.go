@@ -111,7 +111,7 @@ func (p *program) flatten(op look.Flatten) shaping {
 }
 
 // shape applies the shapings to the planes and converts the planes to the picture. If other is not nil, the
-// conversion also applies its tones.
+// conversion also applies these tones.
 func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
@@ -261,7 +261,8 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over enlarges a smaller plane. It calls combine with each line of the plane and the corresponding enlarged line.
+// over enlarges a smaller plane. It calls the function `combine` with each line of the plane and the corresponding
+// enlarged line.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {
@@ -287,16 +288,16 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It detects them at found's size, because a picture smoothed
-// at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It detects them at the size of `found`, because a picture
+// smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// inks holds each channel's factor, indexed by the ratio of a pixel to its surroundings. For indexes of at least
-	// clear, the factor is 1.
+	// inks holds each channel's factor, indexed by the ratio of a pixel to its surroundings. From the index clear on,
+	// the factor is 1.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {

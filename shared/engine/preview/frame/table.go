@@ -10,9 +10,9 @@ import (
 // table is a look.LUT in integer arithmetic.
 type table struct {
 	nearest bool
-	// points packs red, green and blue into one number each, in lanes of laneBits bits with
-	// levelBits fractional bits, so that one multiplication weights all three. The array is larger
-	// than needed, so that a 16-bit index needs no bounds check.
+	// points holds one number for each point. The number packs red, green and blue in lanes of laneBits bits with
+	// levelBits fractional bits, so that one multiplication weights all three. The array is larger than needed, so
+	// that a 16-bit index needs no bounds check.
 	points *[1 << 16]uint64
 	// step is how far the index changes from a point to its next neighbor in red, green and blue.
 	step [channelMask + 1]uint32

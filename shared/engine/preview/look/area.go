@@ -164,7 +164,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
 	known := func(p part) bool { return p.class != content || isPersonWord(p) }
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
-	// nothing treats the word for the background as an unknown word.
+	// The function `nothing` treats the word for the background as an unknown word.
 	nothing := func() Area {
 		p.class, p.means = content, meaning{}
 		return Whole

@@ -14,8 +14,8 @@ type brush struct {
 	swirl float64
 
 	mu sync.Mutex
-	// laid caches the last strokes, because several textures of a look need them. Sheets of the same area get the
-	// same strokes even if their sizes in pixels differ.
+	// laid is a cache of the last strokes, because several textures of a look need them. Sheets of the same area get
+	// the same strokes even if their sizes in pixels differ.
 	laid strokes
 }
 

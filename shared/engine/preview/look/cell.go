@@ -12,7 +12,7 @@ type cells struct {
 	purpose uint64
 
 	mu sync.Mutex
-	// found caches the last pieces, because several textures of a look need them.
+	// found is a cache of the last pieces, because several textures of a look need them.
 	found pieces
 }
 

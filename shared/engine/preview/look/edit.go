@@ -253,7 +253,8 @@ func operations() []operation {
 // shortest is the minimum length of the part that a clip can be cut to, in seconds.
 const shortest = 0.2
 
-// cutOut returns an operation that keeps the part of a clip between two times. kept returns these times, in seconds.
+// cutOut returns an operation that keeps the part of a clip between two times. The function `kept` returns these
+// times, in seconds.
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
 	for _, phrase := range append(phrases, name) {
 		if strings.Contains(phrase, " the ") {
@@ -363,7 +364,7 @@ func (e Edit) ByReference() bool {
 func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }
 
-// Text returns the text to write, and Place the position: -1 to 1 from left to right and from top to bottom.
+// Text returns the text to write. Place returns its position: -1 to 1 from left to right and from top to bottom.
 func (e Edit) Text() string { return e.args.text }
 func (e Edit) Place() (across, down float64) {
 	switch {

@@ -4,7 +4,8 @@ import "math"
 
 // Textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers. from is where the shade starts: 0 is the center and 1 a corner.
+// vignette darkens the corners, for Multiply layers. The parameter `from` is where the shade starts: 0 is the center
+// and 1 a corner.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

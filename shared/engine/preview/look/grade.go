@@ -21,7 +21,7 @@ func light(amount float64) Adjust {
 	}
 }
 
-// contrast multiplies the contrast of lightness around a pivot by slope.
+// contrast multiplies the contrast of lightness around a pivot by the given slope.
 func contrast(slope, pivot float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := pivot + (c.L-pivot)*slope
@@ -86,7 +86,7 @@ func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	}
 }
 
-// attract moves every hue towards the nearer of the hues first and second, in degrees, and multiplies chroma.
+// attract moves every hue towards the nearer of two given hues, in degrees, and multiplies chroma.
 func attract(first, second, share, chroma float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		hue := math.Atan2(c.B, c.A) * 180 / math.Pi
@@ -186,7 +186,7 @@ func clamp(v float64) float64 {
 	return v
 }
 
-// smoothstep rises smoothly from 0 at v = zero to 1 at v = one. zero may be greater than one.
+// smoothstep rises smoothly from 0, where v is `zero`, to 1, where v is `one`. zero may be greater than one.
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)

@@ -207,8 +207,8 @@ func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// place calls draw for every pixel within reach of the position (cx, cy), with all lengths in units. A shape that
-// crosses a border continues at the opposite border. Where shapes overlap, the higher value stays.
+// place calls the function `draw` for every pixel within reach of the position (cx, cy), with all lengths in units. A
+// shape that crosses a border continues at the opposite border. Where shapes overlap, the higher value stays.
 func (s *Sheet) place(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))

@@ -24,7 +24,7 @@ func (l Layer) jumping(perSecond float64) Layer {
 	return l
 }
 
-// soft marks a layer as having no detail that half size would lose.
+// soft marks a layer as having no detail that would be lost at half size.
 func (l Layer) soft() Layer {
 	l.Soft = true
 	return l

@@ -22,8 +22,8 @@ func List() []Entry {
 	return list
 }
 
-// Changes returns the words of each small change, such as "brighter", and of each ordinary edit; the
-// first is its name.
+// Changes returns the words of each small change, such as "brighter", and of each ordinary edit. The first word in
+// each list is the name.
 func Changes() [][]string {
 	var list [][]string
 	for _, m := range modifiers() {

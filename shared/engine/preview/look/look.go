@@ -21,8 +21,8 @@ type Look struct {
 // [Blur], [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
-// Softens reports whether the first operation leaves no fine detail. Warps without waves and fringes before it are
-// ignored. enough reports whether a radius is large enough for that.
+// Softens reports whether the first operation leaves no fine detail. It skips fringes, and warps without waves, at
+// the start. The function `enough` reports whether a radius is large enough to leave no fine detail.
 func Softens(ops []Op, enough func(Smooth) bool) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -47,14 +47,14 @@ func Softens(ops []Op, enough func(Smooth) bool) bool {
 type Smooth struct {
 	// Radius is the spatial standard deviation, in units.
 	Radius float64
-	// Range is the standard deviation of the difference at which neighboring points still mix, as a fraction of the
+	// Range is the standard deviation of the difference up to which neighboring points mix. It is a fraction of the
 	// range from black to white.
 	Range float64
 }
 
 // Flatten turns the picture into flat patches with crisp borders (a median filter).
 type Flatten struct {
-	// Radius is half the side of the filter's square, in units.
+	// Radius is half the side length, in units, of the square whose median is taken.
 	Radius float64
 }
 
@@ -66,7 +66,7 @@ type Pixelate struct {
 
 // Clarity amplifies each pixel's difference from its surroundings.
 type Clarity struct {
-	// Radius is half the side of the surrounding square, in units.
+	// Radius is half the side length, in units, of the square around a pixel that counts as its surroundings.
 	Radius float64
 	// Amount is the fraction of the difference that is added.
 	Amount float64
@@ -79,7 +79,7 @@ type Grade struct{ LUT *LUT }
 // With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To, there is
 // no ink. If r is at most From, there is full ink: the picture is multiplied by the ink's color.
 type Lines struct {
-	// Width is half the side of the blur's square, in units: about the width of a line.
+	// Width is half the side length, in units, of the square that the blur averages. It is about the width of a line.
 	Width float64
 	// From and To are ratios from 0 to 1, with From less than To.
 	From, To float64

@@ -95,7 +95,7 @@ func (l *LUT) point(r, g, b int) []float32 {
 	return l.values[3*((b*l.size+g)*l.size+r):][:3]
 }
 
-// Then returns the table that applies l and then next.
+// Then returns the table that applies first l and then the table next.
 func (l *LUT) Then(next *LUT) *LUT {
 	both := &LUT{size: l.size, Nearest: l.Nearest || next.Nearest, values: make([]float32, len(l.values))}
 	for i := 0; i < len(l.values); i += 3 {
@@ -136,8 +136,8 @@ func (l *LUT) Gentle() bool {
 	return abrupt*abruptIn <= places
 }
 
-// Points returns the table: side points along each side of the cube, as red, green and blue from 0
-// to 1, with red's index varying fastest. The caller must not modify it.
+// Points returns the table's colors and its number of points along each side of the cube. Red, green and blue are
+// from 0 to 1, and red's index varies fastest. The caller must not modify the slice.
 func (l *LUT) Points() (side int, values []float32) { return l.size, l.values }
 
 // WriteM3D writes the .m3d format (Pandora) with 16-bit integers. ffmpeg reads it in a sixth of the

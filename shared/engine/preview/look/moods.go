@@ -319,7 +319,8 @@ func vhs() []Op {
 	}
 }
 
-// heat makes colors that are as warm as skin the lightest. Otherwise, dark is warmer than light: sky and walls are cold.
+// heat gives a color the lightness of its temperature. Colors as warm as skin become the lightest. Among the other
+// colors, dark ones become lighter than light ones, because sky and walls are cold.
 func heat(c oklab.Color) oklab.Color {
 	s := max(0, c.A+c.B) / 0.11
 	warmth := math.Pow(s*math.Exp(1-s), 2)

@@ -46,7 +46,7 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 	return strings.TrimSpace(prompt[t.from : t.from+length]), t.from + length
 }
 
-// announces reports whether the parts before a quotation mark it as text to write.
+// announces reports whether the parts before a quotation show that it is text to write.
 func announces(before []part) bool {
 	for i := len(before) - 1; i >= max(0, len(before)-6); i-- {
 		p := before[i]

@@ -118,9 +118,9 @@ func (asked *wishes) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a color change just before the look's first color change, so that both become one table. Operations
-// before it work on shapes, so a small color change does not affect them. A look without a color change gets it after
-// smoothing, which may leave a smaller picture.
+// begin inserts a color change just before the look's first color change, so that both become one table. Operations
+// before that point work on shapes, so a small color change does not affect them. If the look has no color change,
+// begin inserts it after smoothing, where the picture may be smaller.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -169,7 +169,7 @@ func (asked *wishes) add(e *entry) bool {
 	return true
 }
 
-// modify adds a modifier with a strength. It returns false if there are maxModifiers others already.
+// modify adds a modifier with a strength. It returns false if there are already maxModifiers other modifiers.
 func (asked *wishes) modify(m *modifier, by float64) bool {
 	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
 		return true

@@ -18,8 +18,8 @@ type Result struct {
 	Empty, Declined bool
 }
 
-// Read returns how a prompt is understood. Words for which known returns true are handled by the caller and not
-// listed as ignored. known may be nil.
+// Read returns how a prompt is understood. Words for which the function `known` returns true are handled by the
+// caller and not listed as ignored. known may be nil.
 func Read(prompt string, known func(word string) bool) Result {
 	return newRequest(maxMoods).read(prompt, known).result()
 }
@@ -271,8 +271,8 @@ func blocked(instruction []part) []part {
 	})
 }
 
-// follow adds the looks and modifiers that an instruction requests. It stores the first generic
-// look in generic and returns the parts that it ignores.
+// follow adds the looks and modifiers that an instruction requests, and returns the parts that it ignores. It sets
+// generic to the first generic look.
 func (asked *wishes) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })

@@ -38,7 +38,8 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise, centered on 1/2, with scale waves per unit. Each use in a look needs a different purpose.
+// wobble is smooth noise, centered on 1/2. scale is the number of waves per unit. Each use in a look needs a
+// different purpose.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
@@ -46,7 +47,8 @@ func wobble(scale float64, purpose uint64) Texture {
 	}
 }
 
-// ripples draws seamless waves centered on 1/2: count waves over the height, or over the width if across is set.
+// ripples draws seamless waves centered on 1/2. count is the number of waves over the height, or over the width if
+// across is set.
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()

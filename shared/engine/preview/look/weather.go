@@ -4,7 +4,7 @@ import "math"
 
 // Textures of weather, water and sky, for Screen layers. Moving textures wrap around at the borders.
 
-// snow draws flakes of about the given size in units, with count flakes per square unit.
+// snow draws flakes of about the given size in units. count is the number of flakes per square unit.
 func snow(amount, size float64, count int) Texture {
 	return func(s *Sheet) {
 		source := s.source(uint64(40 + count))

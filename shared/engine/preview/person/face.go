@@ -28,7 +28,7 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 const (
 	// A face is at least minFace pixels wide.
 	minFace = 22
-	// Frontal faces score 20 and more, other detections below 5.
+	// Frontal faces score 20 and more. Other detections score below 5.
 	minQuality = 9
 )
 

@@ -109,7 +109,8 @@ type profile struct {
 	step float64
 }
 
-// newProfile computes an outline for x from -profileMargin to width+profileMargin. top returns the outline's y at x.
+// newProfile computes an outline for x from -profileMargin to width+profileMargin. The function top returns the
+// outline's y at x.
 func newProfile(width float64, top func(x float64) float64) profile {
 	const points = 1024
 	p := profile{make([]float64, points+1), (width + 2*profileMargin) / points}

@@ -46,7 +46,7 @@ func wordsOf(prompt string) []string {
 // meanings maps words to meanings, such as the name of a place.
 type meanings map[string]string
 
-// meaningsOf takes lists of words, separated by spaces, by meaning.
+// meaningsOf maps each word of a list to the meaning of the list. The words in a list are separated by spaces.
 func meaningsOf(lists map[string]string) meanings {
 	m := meanings{}
 	for meaning, list := range lists {

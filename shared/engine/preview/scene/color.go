@@ -31,7 +31,7 @@ func gradient(stops []stop, at float64) rgb {
 	return stops[len(stops)-1].color
 }
 
-// smooth rises smoothly from 0 at low to 1 at high.
+// smooth rises smoothly with v. It is 0 where v is `low` and 1 where v is `high`.
 func smooth(low, high, v float64) float64 {
 	t := clamp((v - low) / (high - low))
 	return t * t * (3 - 2*t)

@@ -31,7 +31,7 @@ func CanDraw(text string) bool {
 }
 
 const (
-	// widest limits the width of a line, and highest the height of the text, as fractions of the picture's.
+	// widest limits the width of a line, and highest limits the height of the text, as fractions of the picture's.
 	widest, highest = 0.9, 0.4
 	maxRunes        = 300
 )
@@ -92,7 +92,8 @@ func grown(mask *image.Alpha, radius int) *image.Alpha {
 	return large
 }
 
-// wrap divides words into lines no wider than most and returns the width of the widest, in pixels.
+// wrap divides words into lines and returns the width of the widest line, in pixels. No line is wider than the given
+// maximum.
 func wrap(face font.Face, words []string, most int) (lines []string, width int) {
 	line := ""
 	for i, word := range words {

@@ -8,7 +8,7 @@ import (
 
 type Ignored struct {
 	Why string `json:"why"`
-	// Unless names another field. If that field is set, this field has an effect. It may be "".
+	// Unless is the name of another field, or "". If that field is set, this field has an effect.
 	Unless string `json:"unless,omitempty"`
 }
 

@@ -51,7 +51,7 @@ func FromHue(lightness, chroma, hue float64) Color {
 	return Color{lightness, chroma * cos, chroma * sin}
 }
 
-// Lerp interpolates linearly from c at 0 to other at 1.
+// Lerp interpolates linearly. The result is c if t is 0, and other if t is 1.
 func (c Color) Lerp(other Color, t float64) Color {
 	return Color{c.L + (other.L-c.L)*t, c.A + (other.A-c.A)*t, c.B + (other.B-c.B)*t}
 }
