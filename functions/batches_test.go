@@ -38,7 +38,7 @@ type batchWorld struct {
 	*world
 	t   *testing.T
 	api *lambdatest.Function
-	// started receives an element for each request to start the function steps.
+	// started receives an element for each request to start the steps function.
 	started  chan struct{}
 	settings []string
 }

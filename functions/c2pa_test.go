@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// ownPicture returns a picture that is signed as a deployment's worker signs results. The worker publishes its
-// certificates for verifiers.
+// ownPicture returns a picture with the signature that a deployment's worker gives its results. The worker publishes
+// its certificates for verifiers.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)

@@ -32,7 +32,8 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"StepFunctions.SendTaskSuccess": {1, 1},
 	"transitions":                   {3, 3},
 	// The account's sets of open jobs are read by two capacity checks and when the job is accepted. Counts vary,
-	// because caches may expire between the two jobs, and because the worker reports and polls while it works.
+	// because caches may expire between the first job and the measured one, and because the worker reports and polls
+	// while it works.
 	"DynamoDB.BatchGetItem":       {3, 4},
 	"DynamoDB.GetItem":            {1, 6},
 	"DynamoDB.UpdateItem":         {2, 7},

@@ -73,8 +73,7 @@ func casesOf(t *testing.T, name string) []string {
 	for i, path := range cases {
 		cases[i] = strings.TrimSuffix(path, ".want.json")
 	}
-	// Run the listing first, because a worker may have run the jobs of other events by then, and they would be listed
-	// too.
+	// Run the listing first. Later, a worker may have run the jobs of other events, which would then be listed too.
 	first := filepath.Join("..", "events", "jobs", "list")
 	slices.SortStableFunc(cases, func(a, b string) int {
 		switch {

@@ -337,8 +337,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB. The limit is 19 MB for
-// functions for which no client waits while a model produces its first token.
+// Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB. The limit for the
+// functions batches and steps is 19 MB, because no client waits for a model's first token from them.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

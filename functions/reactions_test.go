@@ -224,7 +224,7 @@ func TestFleetSizeFollowsQueue(t *testing.T) {
 	if err := w.fleet.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	// One task keeps running, because wake was called recently.
+	// One task keeps running, because the function wake was called recently.
 	start("scale", scale, "minute", 1)
 
 	unknown := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=other")...)
@@ -235,7 +235,7 @@ func TestFleetSizeFollowsQueue(t *testing.T) {
 
 type workerService struct{ client *ecs.Client }
 
-// makeWorkerService creates the service worker without tasks, in the cluster cutroom.
+// makeWorkerService creates a service named worker, without tasks, in the cluster cutroom.
 func (w *world) makeWorkerService(t *testing.T) workerService {
 	t.Helper()
 	client := ecs.NewFromConfig(w.cloud.Config())

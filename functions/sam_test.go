@@ -24,7 +24,7 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
-	// The events of these functions must run in order, because they use each other's records.
+	// These functions must handle their events in order, because later events use the records of earlier ones.
 	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return slices.Contains(ordered, name)

@@ -22,7 +22,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// receiver receives a job's webhooks. It records the requests and responds with status, 204 by default.
+// receiver receives a job's webhooks. It records the requests and responds with the configured status, by default
+// 204.
 type receiver struct {
 	url string
 

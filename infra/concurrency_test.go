@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Streaming functions cannot use up the concurrency of other functions, and 100 stay unreserved, as Lambda requires.
+// Streaming functions cannot use up the concurrency of other functions, and 100 concurrent executions stay
+// unreserved, as Lambda requires.
 func TestConcurrencyIsSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

@@ -23,10 +23,10 @@ const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
 // schedules maps schedules to the monthly cost of everything they run.
 var schedules = map[string]float64{
-	// The function scale: 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of log.
+	// The scale function uses 1 read unit, 2 requests to fair queues, 5 ms with 256 MB, 349 bytes of log.
 	"rate(1 minute)": 60 * hoursOfMonth *
 		(functionRequest + 0.005*0.25*gigabyteSecond + readUnit + 2*(queueRequest+fairQueueRequest) + 349*logByte),
-	// The function steps: 3 read units, 30 ms with 1 GB.
+	// The steps function uses 3 read units, 30 ms with 1 GB.
 	"rate(5 minutes)": 12 * hoursOfMonth * (functionRequest + 0.03*gigabyteSecond + 3*readUnit),
 }
 

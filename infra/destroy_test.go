@@ -17,7 +17,7 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 		`-c stage=prod -c protect=false`: true,
 		``:                               false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
 	} {
-		// destroy first runs not-prod. For other stages the test runs only that step.
+		// The target destroy first runs the target not-prod. For other stages the test runs only that step.
 		target := "not-prod"
 		if rejected {
 			target = "destroy"

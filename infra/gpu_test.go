@@ -466,8 +466,8 @@ func TestEnginesMayReadTheirWeights(t *testing.T) {
 					for _, action := range list(at(statement, "Action")) {
 						for _, resource := range list(at(statement, "Resource")) {
 							line := fmt.Sprint(action, " ", made.nameOf(resource))
-							// Skip the prefixes that the worker needs for jobs' inputs and thumbnails: it shares the
-							// engine's role.
+							// Skip the prefixes that the worker needs for jobs' inputs and thumbnails, because the
+							// worker shares the engine's role.
 							if strings.HasPrefix(line, "s3:") && !slices.ContainsFunc([]string{"/jobs/", "/files/", "/thumbnails/"},
 								func(of string) bool { return strings.Contains(line, of) }) {
 								got = append(got, line)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A data-only stack is never deployed: CloudFormation would remove the rest of the stage.
+// A data-only stack is never deployed, because CloudFormation would remove the rest of the stage.
 func TestDataOnlyStackIsNotDeployed(t *testing.T) {
 	for context, rejected := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()

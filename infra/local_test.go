@@ -90,7 +90,7 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	}
 }
 
-// Every function can be invoked locally, even wake, although no workers are deployed.
+// Every function can be invoked locally, even the function wake, although no workers are deployed.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {

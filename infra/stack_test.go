@@ -89,7 +89,8 @@ type template struct {
 // time, and several tests read the same template.
 var templates = map[string]template{}
 
-// synthesize returns the stack's template for a context. Tests share it: they must not change it or run in parallel.
+// synthesize returns the stack's template for a context. Tests share the template, so they must not change it or run
+// in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
 	o, err := readOptions(context)

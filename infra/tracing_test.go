@@ -57,8 +57,8 @@ func TestTracesAreOptional(t *testing.T) {
 	}
 }
 
-// checkSenders checks that, with tracing on, containers may send spans over OTLP and nothing else, and functions and
-// the state machine may send segments.
+// checkSenders checks that, with tracing on, containers may only send spans over OTLP, and that functions and the
+// state machine may send segments.
 func checkSenders(t *testing.T, made template, tracing string, want bool) {
 	t.Helper()
 	may := map[string][]string{}

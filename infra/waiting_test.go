@@ -58,8 +58,8 @@ func rises(points []*point, window int, above float64) int {
 func TestLongEditRaisesNoAlarm(t *testing.T) {
 	drip := []queued{}
 	for i := range 30 {
-		// Two workers take 4 minutes per message, and at every other point a job has been waiting
-		// for less than a minute.
+		// Two workers take 4 minutes per message, and at every second point a job has been waiting for less than a
+		// minute.
 		drip = append(drip, queued{2 * i, 2*i + 1, 2*i + 5})
 	}
 	tests := []struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// zonesOf returns the zones of a template's subnets as written there: "eu-west-1a", or "0" for the
-// first zone that CloudFormation lists.
+// zonesOf returns the zones in a template's subnets: a name such as "eu-west-1a", or "0" for the first zone that
+// CloudFormation lists.
 func zonesOf(t *testing.T, made template) []string {
 	t.Helper()
 	var found []string

@@ -100,8 +100,8 @@ func literals(t *testing.T, path string) []string {
 	return found
 }
 
-// filter matches a filter's name in a filter graph: at the start or after a comma, a semicolon or a
-// link label, and before options, a comma, a semicolon, a link label or the end.
+// filter matches a filter's name in a filter graph. The name is at the start or after a comma, a semicolon or a link
+// label. After it are options, a comma, a semicolon, a link label or the end.
 var filter = regexp.MustCompile(`(?:^|[,;\]])([a-z][a-z0-9_]*)(?:$|[=,;\[])`)
 
 // filtersIn returns the possible filter names in a fragment of a filter graph.

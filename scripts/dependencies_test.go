@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// parsing lists the modules that read untrusted bytes (from clients, upstreams, media and files),
-// each with the oldest version that go.mod may require: the newest release at the last update of
-// the list. Unlike govulncheck, this test needs no access to Go's vulnerability database.
+// parsing lists the modules that read untrusted bytes (from clients, upstreams, media and files). Each has the oldest
+// version that go.mod may require, which was the newest release when the list was last updated. Unlike govulncheck,
+// this test needs no access to Go's vulnerability database.
 //
-// To update it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
+// To update it: go list -m -u MODULE…, go get MODULE@VERSION, and then change the version in this list.
 var parsing = map[string]string{
 	"code.dny.dev/ssrf":                        "v0.3.0",                             // IANA's blocks, for webhooks
 	"github.com/coder/websocket":               "v1.8.15",                            // frames from realtime clients

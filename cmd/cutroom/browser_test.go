@@ -95,8 +95,8 @@ func TestPageFromAnotherOriginCanEdit(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a field of the response body, and value its expected value, as printed. header is a response
-		// header that the page must be able to read.
+		// field is a field of the response body. value is its expected value, as printed. header is a response header
+		// that the page must be able to read.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},

@@ -194,7 +194,8 @@ func (p *tab) do(script string) {
 	eval[any](p, script+"; undefined")
 }
 
-// await waits until an expression is true on the page. A failure prints what, which describes the condition.
+// await waits until an expression is true on the page. If it fails, it prints the description of the condition in
+// what.
 func (p *tab) await(what, expression string) {
 	p.t.Helper()
 	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") }, func() any {

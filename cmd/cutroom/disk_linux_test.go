@@ -27,7 +27,7 @@ func free(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill fills the disk except for rest bytes. Removing the returned file frees the space again.
+// fill fills the disk but leaves the given number of bytes free. Removing the returned file frees the space again.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")

@@ -32,7 +32,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	}
 	defer connection.CloseNow()
 	connection.SetReadLimit(1 << 22)
-	// next returns the next message that contains with, or the next frame if with is empty.
+	// next returns the next message that contains the given text, or the next frame if the text is empty.
 	next := func(with string) []byte {
 		t.Helper()
 		for {

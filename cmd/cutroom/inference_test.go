@@ -80,7 +80,7 @@ func TestUsageSurvivesKill(t *testing.T) {
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
-	// A shutdown does not lose usage, even if no client has read it.
+	// A shutdown does not lose usage that no client has requested yet.
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)

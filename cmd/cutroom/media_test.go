@@ -17,7 +17,7 @@ import (
 
 type media struct {
 	// tiny is a 16:9 clip of three frames with sound. tall is the same in 9:16. long lasts four seconds. endless
-	// lasts a minute; editing it at full size takes so long that tests can interrupt it, even on a slow machine.
+	// lasts a minute. Editing endless at full size takes so long that tests can interrupt it, even on a slow machine.
 	tiny, tall, long, endless []byte
 	// picture is a 16:9 PNG.
 	picture []byte

@@ -179,9 +179,8 @@ func says(text string) string {
 	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
 }
 
-// If the server offers WebRTC, frames arrive as video over UDP if only UDP gets through, as video over TCP if only
-// TCP gets through, and as JPEGs if neither does. If both get through, the browser chooses. On a busy machine it may
-// choose TCP.
+// If the server offers WebRTC, frames arrive as video over UDP or TCP if only that protocol gets through, and as
+// JPEGs if neither does. If both get through, the browser chooses. On a busy machine it may choose TCP.
 func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
 	address, err := programtest.FreeAddress()

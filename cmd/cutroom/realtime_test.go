@@ -156,7 +156,8 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect returns the next message. It must be a frame if text is empty, otherwise a text message that contains text.
+// expect returns the next message. If the given text is empty, the message must be a frame, otherwise a text message
+// that contains the text.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

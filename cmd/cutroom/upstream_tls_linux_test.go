@@ -14,7 +14,7 @@ import (
 )
 
 // secureServer is a model server with TLS that reports a request's protocol and key. A stream lasts until the client
-// disconnects, which is then sent to left.
+// disconnects. The channel left then receives a value.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

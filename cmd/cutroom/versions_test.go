@@ -43,7 +43,7 @@ type version struct {
 	Open  []string          `json:"open"`
 	// Completions is the expected usage: chat completions and opened sessions, but not batch requests.
 	Completions int `json:"completions"`
-	// More describes data that fixtures contain only since v0.1.0.
+	// More describes data that only the fixtures of v0.1.0 and later versions contain.
 	More *versionMore `json:"more,omitempty"`
 }
 

@@ -105,7 +105,7 @@ func (f *fleet) active() int {
 	return n
 }
 
-// becomes waits until the quota shows want sessions in use.
+// becomes waits until the quota shows the wanted number of sessions in use.
 func (f *fleet) becomes(want int) {
 	f.t.Helper()
 	eventually(f.t, fmt.Sprintf("%d sessions are counted", want), func() bool { return f.active() == want })

@@ -136,7 +136,7 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	longest := watch(t, instances[0], instances[2])
 
 	var mu sync.Mutex
-	left := map[int]bool{} // clients of the other instances that have not been served yet
+	left := map[int]bool{} // the other instances' clients that have not been served yet
 	var served []string
 	var all sync.WaitGroup
 	for n, w := range queue {
@@ -165,8 +165,8 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// Earlier clients are still in left if they have a slot but do not know it yet. There
-			// are fewer of them than slots.
+			// Earlier clients are still in the map left if they have a slot but do not know it yet. There are fewer
+			// of them than slots.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}

@@ -38,7 +38,7 @@ type stubCloud struct {
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
-	// busy makes a worker receive the job before lose can.
+	// busy makes a worker receive the job before the method lose can.
 	busy bool
 	// overdue is a job that fails with the error in code. It fails when its age reaches timedOut.
 	overdue  atomic.Pointer[job.Job]

@@ -54,8 +54,8 @@ func TestBadWindowLosesAndRepeatsNoJobs(t *testing.T) {
 }
 
 // For an hour and a half, only a fifth of the needed workers run. Accepted jobs still end in time, because admission
-// rejects the others: it does not count workers that fail to start, it limits each account's waiting jobs to its
-// turns among the accounts, and it rejects images whose turn would come too late.
+// rejects the others. It does not count workers that fail to start. It limits each account's waiting jobs to its
+// turns among the accounts. It rejects images whose turn would come too late.
 func TestFewWorkersCompleteAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})

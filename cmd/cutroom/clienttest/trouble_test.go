@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// trouble is a faulty connection between a client and the server. It rejects the first upload for a
-// second, loses the response to the first job, rejects the next job as too large, cuts off the
-// first event stream, and serves results from another host, whose first download breaks off.
+// trouble is a faulty connection between a client and the server. It rejects the first upload for a second, loses the
+// response to the first job, rejects the next job as too large, and cuts off the first event stream. It serves
+// results from another host, whose first download breaks off.
 type trouble struct {
 	*httptest.Server
 	media   *httputil.ReverseProxy

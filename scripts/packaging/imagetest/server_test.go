@@ -148,8 +148,7 @@ func TestServerHasEveryFilter(t *testing.T) {
 	completed(t, client, made.ID)
 }
 
-// Every look renders correctly with the image's FFmpeg: the preview engine's tests that measure
-// looks run in the image.
+// The preview engine's look tests run inside the image, to check that its FFmpeg renders every look correctly.
 func TestServerDrawsEveryLook(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

@@ -100,7 +100,7 @@ func TestPipeIsRejectedAsMark(t *testing.T) {
 	}
 }
 
-// Through a link, Open could remove files that are not its own: it deletes temporary files that a crash left behind.
+// Open deletes temporary files that a crash left behind. Through a link, it could delete other programs' files.
 func TestRootMustNotContainLinks(t *testing.T) {
 	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
 		root, outside := t.TempDir(), t.TempDir()

@@ -80,7 +80,7 @@ func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 
 // forgetful is a connection that loses the responses of some writes.
 type forgetful struct {
-	// Responses to operation are lost while left is above 0.
+	// The responses to this operation are lost while the counter left is above 0.
 	operation string
 	left      atomic.Int64
 }

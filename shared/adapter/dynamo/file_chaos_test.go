@@ -34,7 +34,7 @@ type storageChaos struct {
 	files  *dynamo.Files
 	calls  []*storageCall
 	stored []file.File
-	// Reservations in held may no longer exist. Files in promised may be pending, stored or deleted.
+	// The reservations in held may no longer exist. The files in promised may be pending, stored or deleted.
 	held     []file.Reservation
 	promised []file.File
 	number   int
@@ -48,7 +48,7 @@ type storageCall struct {
 	ended map[string]bool
 	// promise reports whether the call adds a pending file.
 	promise bool
-	// may is set if the call may be rejected, because too little storage was left at some time while it ran.
+	// may is set if a rejection is no fault, because too little storage was left at some time while the call ran.
 	may bool
 }
 

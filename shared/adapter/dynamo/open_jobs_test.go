@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes share records and a clock. Their calls are counted and may fail. Calls through calm are
-// not counted and never fail.
+// processes share records and a clock. Their calls are counted and may fail, except for calls through the field calm.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -65,7 +64,7 @@ func (p *processes) next() *dynamo.Jobs {
 	return p.all[p.last%len(p.all)]
 }
 
-// job returns a job that is accepted now, but whose id is older by before.
+// job returns a job that is accepted now, but whose id is older by the given time.
 func (p *processes) job(before time.Duration) job.Job {
 	p.Helper()
 	id, err := job.NewID(p.at().Add(-before), rand.Reader)

@@ -26,7 +26,7 @@ type heldCall struct {
 	gate    *gate
 	request *http.Request
 	body    []byte
-	// The caller gets an error if fate receives false.
+	// The caller gets an error if the channel fate receives false.
 	fate chan bool
 }
 
@@ -80,8 +80,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds runs call and delays its first request of the given operation. It returns that request and a channel for
-// call's result.
+// holds runs a call and delays its first request of the given operation. It returns that request and a channel for
+// the call's result.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)

@@ -37,7 +37,7 @@ type kept struct {
 	files  *dynamo.Files
 	usage  *dynamo.Usage
 	jobs   *dynamo.Jobs
-	// Fixtures contain budgets and batches since v0.1.0.
+	// Only the fixtures of v0.1.0 and later versions contain budgets and batches.
 	budgets *dynamo.Budgets
 	batches *dynamo.Batches
 }

@@ -21,7 +21,7 @@ func newFile(number int, expiresAt time.Time) file.File {
 	}
 }
 
-// fillExpired creates files numbered first to last, which expire after an hour.
+// fillExpired creates files with the given range of numbers, which expire after an hour.
 func fillExpired(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	if _, err := db.writer.ExecContext(t.Context(), `with recursive number (n) as

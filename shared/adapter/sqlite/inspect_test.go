@@ -99,7 +99,7 @@ func TestInspectFindsDamage(t *testing.T) {
 		})
 	}
 
-	// The write-ahead log has the latest writes, so without it the mark is older.
+	// The write-ahead log has the latest writes, so without the log the mark is older.
 	path, mark = keyed(t)
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)

@@ -53,8 +53,8 @@ func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *s
 	return traces
 }
 
-// guarded returns the URL of a server that checks signatures and forwards requests to the
-// collector, and a function that returns the access key ids used so far.
+// guarded starts a server that checks signatures and forwards requests to the collector. It returns the server's URL,
+// and a function that returns the access key ids used so far.
 func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]credentialsOf) (string, func() []string) {
 	t.Helper()
 	behind, err := url.Parse(collector.URL)

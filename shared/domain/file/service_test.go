@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// disk fails to delete the blobs in stuck.
+// disk fails to delete the blobs listed in stuck.
 type disk struct {
 	stuck   map[string]bool
 	deleted []string

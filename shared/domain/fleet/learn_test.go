@@ -15,8 +15,8 @@ func checkAt(t *testing.T, p *backend, now time.Time, running int) {
 	}
 }
 
-// A deployment replaces workers that were requested long ago. If the time since that request counted as their startup
-// duration, a sleeping fleet would reject jobs.
+// A deployment replaces workers that were requested long ago. If the time since that request were taken as their
+// startup duration, a sleeping fleet would reject jobs.
 func TestReplacedWorkersDoNotRaiseStartupDuration(t *testing.T) {
 	for name, dips := range map[string][]int{"one of two": {1}, "both": {0, 1}, "again and again": {1, 2, 0, 1}} {
 		t.Run(name, func(t *testing.T) {

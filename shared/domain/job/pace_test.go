@@ -39,10 +39,10 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// A client that waits for a job of a known model reads it at most ten times: after acceptance, twice at about 1.04 s
-// (four fifths of the shortest run time), and then after every further tenth, up to 1.9 s (the longest run time). It
-// learns of the end within a tenth of the run time. Half of the clients learn of it no later than without known run
-// times.
+// A client that waits for a job of a known model reads it at most ten times: after acceptance, then twice at about
+// 1.04 s (four fifths of the shortest run time). It then reads the job after every further tenth, up to 1.9 s (the
+// longest run time). It learns of the end within a tenth of the run time. Half of the clients learn of it no later
+// than without known run times.
 func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }

@@ -27,7 +27,7 @@ func decode(t *testing.T, secret string) []byte {
 }
 
 // receivers simulates quick and slow receivers. A slow receiver accepts its first message late, and leaves all others
-// hanging until the context life ends.
+// hanging until its context, life, ends.
 type receivers struct {
 	life  context.Context
 	taken chan string

@@ -63,7 +63,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// Ignore the error: whether the run succeeds depends on which call is redirected.
+		// Ignore the error, because whether the run succeeds depends on which call is redirected.
 		_, _ = briefEngine(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was redirected to another host", call)
@@ -272,8 +272,8 @@ func TestRunSurvivesHostileMessages(t *testing.T) {
 	}
 }
 
-// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. If after is set, it is called
-// next, and then the connection is closed.
+// sends serves a WebSocket that sends the frames, with %id replaced by the caller's id. It then calls the function
+// after, if set, and closes the connection.
 func sends(frames []frame, after func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)

@@ -46,8 +46,8 @@ func TestFakeServerRespondsAsRecorded(t *testing.T) {
 	}
 }
 
-// differs returns the fields of a response that the recorded response lacks or that have another
-// type there. The fake server omits unused fields.
+// differs returns the fields of a response that the recorded response lacks or contains with another type. The fake
+// server omits unused fields.
 func differs(got, recorded any, at string) (wrong []string) {
 	switch got := got.(type) {
 	case map[string]any:

@@ -129,7 +129,7 @@ func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 	})
 }
 
-// liveScript starts a ready server that calls on for each message, until on returns false.
+// liveScript starts a ready server that calls the function on for each message, until the function returns false.
 func liveScript(
 	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
 ) string {

@@ -65,8 +65,8 @@ func name(c color.RGBA) string {
 	return fmt.Sprintf("(%d,%d,%d)", c.R, c.G, c.B)
 }
 
-// All formats are inspected in every orientation. Only PNG and HEIC are decoded in every
-// orientation. Tools rotate the other formats in the same way as PNG, except AVIF.
+// All formats are inspected in every orientation. Only PNG and HEIC are decoded in every orientation. Tools rotate
+// the other formats, except AVIF, in the same way as PNG.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {

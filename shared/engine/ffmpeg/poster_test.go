@@ -143,7 +143,7 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// An edit may draw on black frames of its input. Both posters still show the same moment.
+// An edit may draw on black frames of its input. The posters of input and result still show the same moment.
 func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading

@@ -205,7 +205,7 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 }
 
-// heat returns the correlation between one picture's red minus blue and the other's luma.
+// heat returns the correlation between red minus blue in one picture and luma in the other.
 func heat(old, after picture) float64 {
 	var warmth, light []float64
 	for y := range old.height {
@@ -311,8 +311,8 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	}
 }
 
-// Looks that change or move a lot are encoded without B-frames, and other looks with them. The encoder looks ahead if
-// frames share content.
+// Looks that change or move a lot are encoded without B-frames. Other looks are encoded with them. The encoder looks
+// ahead if frames share content.
 func TestEncoderSettingsFollowLook(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

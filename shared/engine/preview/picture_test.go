@@ -114,7 +114,7 @@ func measure(p picture) traits {
 	return m
 }
 
-// hues returns the fraction of chroma whose hue differs by at most within from one of the hues in around.
+// hues returns the fraction of chroma whose hue is near one of the given hues. within is the maximum difference.
 func hues(p picture, within float64, around ...float64) float64 {
 	sum, near := 0.0, 0.0
 	for y := range p.height {

@@ -67,8 +67,8 @@ func TestEveryKindIsEdited(t *testing.T) {
 	}
 }
 
-// checkVideo checks that a browser can play a result immediately: H.264 High in 8-bit 4:2:0, with
-// the index at the front, exact size, frame rate and length, and audio in sync.
+// checkVideo checks that a browser can play a result immediately. The result must be H.264 High in 8-bit 4:2:0, with
+// the index at the front, the exact size, frame rate and length, and audio in sync.
 func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	t.Helper()
 	f := inspect(t, path)

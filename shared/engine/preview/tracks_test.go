@@ -289,7 +289,7 @@ func fields(t *testing.T, codec, name string) string {
 var white = slices.Concat(drawn("color=c=white", "320x180", "1"),
 	[]string{"-vf", "drawbox=c=red:t=fill:x=iw/2:w=iw/2:h=ih"})
 
-// holed encodes a red picture whose other half is transparent and hides green.
+// holed encodes a picture that is half red. The other half is transparent and hides green.
 func holed(t *testing.T, codec string) string {
 	t.Helper()
 	return write(t, slices.Concat(drawn("color=c=red", "320x180", "0.4"), []string{

@@ -11,7 +11,7 @@ import (
 // If a read returns this error, net/http responds with 400 and closes the connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields limits the memory for a header with very short fields, for which net/http uses 25 times its length.
+// maxFields limits memory: for a header with very short fields, net/http uses 25 times the header's length.
 const maxFields = 500
 
 // maxKeptLine is how many bytes of an incomplete line are kept. If a start line is longer, only its last bytes are
@@ -33,8 +33,8 @@ const (
 )
 
 // framing parses the requests on a connection just far enough to know where each ends. It rejects requests that
-// net/http accepts although a proxy might see a different end: Transfer-Encoding together with Content-Length or
-// in HTTP/1.0, and folded fields. Lengths may consist only of digits.
+// net/http accepts although a proxy might see a different end. These have Transfer-Encoding together with
+// Content-Length, Transfer-Encoding in HTTP/1.0, or folded fields. Lengths may consist only of digits.
 type framing struct {
 	part part
 	// line is the beginning of the current line, from earlier reads.
@@ -107,7 +107,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take requires a colon; no relevant field has such a long name
+		f.line[len(f.line)-1] = ':' // a field must have a colon; no relevant field has such a long name
 		return false
 	}
 	name := f.line[:colon]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Handler adds this package's features to c.Handler; New serves the result. It also works without a
-// listener, for example in a function, and skips deadlines that are not supported.
+// Handler adds this package's features to c.Handler. New serves the resulting handler. That handler also works
+// without a listener, for example in a function, and skips deadlines that are not supported.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })

@@ -111,9 +111,10 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http itself rejects before calling Handler, for example because of
-		// an unknown expectation, and then reads to the end. Handler removes this timeout and sets a deadline for
-		// each step instead, because a read or write timeout would limit entire transfers.
+		// This applies only to requests that net/http itself rejects before calling Handler, for example because of
+		// an unknown expectation. net/http then reads such a request to its end. For other requests, Handler removes
+		// this timeout and sets a deadline for each step, because a read or write timeout would limit entire
+		// transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -136,10 +137,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for requests in progress. If the context ends
-// first, the requests are cut off: their contexts end with ErrStopping as the cause, handlers have
-// a second to respond, and then their connections are closed. Shutdown then returns the context's
-// error once all handlers have returned, or after at most 6 s.
+// Shutdown stops accepting connections and waits for requests in progress. If the context ends first, the requests
+// are cut off. Their contexts end with ErrStopping as the cause, handlers have a second to respond, and then the
+// connections are closed. Shutdown returns the context's error once all handlers have returned, or after at most 6 s.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)

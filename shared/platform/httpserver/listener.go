@@ -62,7 +62,7 @@ func limitUnsent(conn *net.TCPConn) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// The lock of connections guards the fields from network to forgotten.
+	// The fields network to forgotten are guarded by the lock in connections.
 	connections       *connections
 	network           netip.Prefix
 	site              netip.Prefix

@@ -42,7 +42,7 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// Without full duplex, net/http would wait for the unread bytes, which the handler takes over.
+			// The handler reads the unread bytes itself. Without full duplex, net/http would wait for them.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()

@@ -13,8 +13,8 @@ type Surface struct {
 	Listener net.Listener
 }
 
-// Run serves the surfaces until the context ends or one of them fails. It then calls stopping, which must end
-// long waits, gives requests up to shutdownTime to finish, and returns the failure, if any.
+// Run serves the surfaces until the context ends or one of them fails. It then calls the function stopping, which
+// must end long waits. Requests in progress get up to shutdownTime to finish. Run returns the failure, if any.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {
 	served := make(chan error, len(surfaces))
 	for _, surface := range surfaces {

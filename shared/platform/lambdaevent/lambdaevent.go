@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Main handles events until Lambda ends the process. If make fails, it logs the error and exits.
+// Main handles events until Lambda ends the process. If the handler cannot be made, Main logs the error and exits.
 func Main[Event, Answer any](make func() (func(context.Context, Event) (Answer, error), error)) {
 	handle, err := make()
 	if err != nil {

@@ -51,8 +51,8 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
 }
 
-// withTrace makes Lambda's segment for the invocation the request's parent. If Lambda does not
-// trace the invocation, it forwards the client's trace from the header.
+// withTrace sets the request's parent to Lambda's segment for the invocation. If Lambda does not trace the
+// invocation, withTrace forwards the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)

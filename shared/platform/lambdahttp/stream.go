@@ -63,8 +63,8 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// Only the handler's goroutine uses the fields of streamWriter, except for started. Fields that are
-// set before started is closed may be read by others after that.
+// Only the handler's goroutine uses the fields of streamWriter, with two exceptions: others may use the channel
+// started and, once it is closed, the fields that were set before.
 type streamWriter struct {
 	header http.Header
 	// started is closed once status and sent are set.

@@ -1,8 +1,8 @@
 // Package panics confines a panic to the work that caused it.
 //
-// A panic in a goroutine ends the process and all its other work. Therefore every goroutine that
-// works on untrusted data uses a function from this package. The process's own loops do not: after
-// a fault there, restarting is better than hiding it.
+// A panic in a goroutine ends the process and all its other work. Therefore every goroutine that works on untrusted
+// data uses a function from this package. The process's own loops do not, because after a fault in such a loop,
+// restarting is better than hiding the fault.
 package panics
 
 import (

@@ -52,14 +52,14 @@ func (r *Reserve) ReleaseIfFull() bool {
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore reserves the space again if more than enough is free. It reports whether the reserve is held.
+// Restore reserves the space again if the disk has space to spare. It reports whether the reserve is held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held {
 		return true
 	}
-	// Do not use all remaining space: the next write would have to release it again.
+	// Do not use all remaining space, because the next write would have to release it again.
 	if free, err := r.free(); err == nil && free < r.size+r.size/2 {
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the filters from the policy")
 
-// The embedded filters and their readable form must be what the seccomp library makes of the policy.
+// The embedded filters and their readable form must equal the seccomp library's output for the policy.
 func TestFiltersMatchPolicy(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		var encoded []byte

@@ -64,7 +64,7 @@ type Plan struct {
 	Inputs []string
 	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory limits the address space, and MaxFile the size of each written file, both in bytes.
+	// Memory limits the address space. MaxFile limits the size of each written file. Both are in bytes.
 	Memory, MaxFile int64
 	// ProcessorTime limits the total CPU time of all threads, in whole seconds.
 	ProcessorTime time.Duration

@@ -12,9 +12,9 @@ func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
 // attributes makes the kernel kill the child when this program dies, even by SIGKILL.
 //
-// In separate namespaces, the child has no network, sees no other IPC, and is the first process in its namespace, so
-// all other processes there end with it. Only root may create these namespaces directly. Other users first create a
-// user namespace that keeps their ids.
+// In separate namespaces, the child has no network and sees no other IPC. It is the first process in its namespace,
+// so when it ends, all other processes in the namespace end too. Only root may create these namespaces directly.
+// Other users first create a user namespace that keeps their ids.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {

@@ -34,7 +34,7 @@ type Codec struct {
 // frames that only prepare later ones and leave the picture unchanged.
 //
 // Frames must be in order and without gaps. After a gap, the decoder shows wrong frames until the next key frame.
-// After an error, only key frames are accepted; others return ErrKeyFrame.
+// After an error, Decode returns ErrKeyFrame until it gets a key frame.
 //
 // Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed; the context's
 // error, after which the next frame must be a key frame.

@@ -117,7 +117,7 @@ func (h *process) ask(ctx context.Context, order helper.Request) (answer helper.
 		limit = startTime
 	}
 	until := time.Now().Add(limit)
-	// A compromised helper may not read its requests, so writing needs a deadline too.
+	// A compromised helper might not read its requests, so writing needs a deadline too.
 	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
 		return answer, err
 	}
@@ -147,7 +147,7 @@ func (h *process) kill() {
 	_ = h.cmd.Process.Kill() // fails if the helper has exited
 }
 
-// end ends the process and frees its resources. After that, only the method why may be called.
+// end ends the process and frees its resources. After that, no method except why may be called.
 func (h *process) end() {
 	h.in.Close()
 	h.kill()

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper has been compromised. The function does defines the helper's behavior.
+// takenOver returns a codec whose helper has been compromised. The given function defines the helper's behavior.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)

@@ -31,7 +31,7 @@ const DefaultFrameTime = 5 * time.Second
 var (
 	// ErrBroken means that the frame is not VP8 or is damaged.
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
-	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame bytes.
+	// ErrTooLarge means that a picture has more than MaxPixels pixels, or that a frame has more than MaxFrame bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
 	// ErrKeyFrame means that the frame depends on frames that the decoder does not have. Ask the
 	// sender for a key frame.

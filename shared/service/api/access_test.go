@@ -93,7 +93,7 @@ func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
 	unauthorized := func(access.Call) int { return http.StatusUnauthorized }
-	// The order matters: once one key has deleted a file, the admin key gets 404.
+	// The order matters, because the admin key gets 404 once another key has deleted a file.
 	credentials := []struct {
 		name string
 		credential.Issued
@@ -276,7 +276,7 @@ func TestTokenWorksOnlyFromItsOrigins(t *testing.T) {
 	}
 }
 
-// Tokens expire to the millisecond, even if they were just used and are therefore cached.
+// Tokens expire at the exact millisecond, even if they are cached because they were just used.
 func TestTokenExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -38,7 +38,7 @@ type Config struct {
 	// Idempotency runs requests with the same Idempotency-Key only once. nil ignores the header.
 	Idempotency *idempotency.Service
 	Origins     httpserver.Origins
-	// Stopping ends calls that are waiting for a job, because no worker will run it. nil means never.
+	// Stopping ends calls that are waiting for a job, because no worker will run the job. nil means never.
 	Stopping context.Context
 	// Draining ends event streams, before Stopping ends other calls. Clients then reconnect, possibly to another
 	// server. nil means that Stopping also ends event streams.
@@ -48,8 +48,8 @@ type Config struct {
 	Scratch string
 	// MaxUpload is the maximum size of a file in a form, in bytes; 0 means DefaultMaxUpload.
 	MaxUpload int64
-	// Ready returns why the service is not ready to accept requests, for /healthz. nil means that
-	// it is always ready. Clients see the error's message only if it is fault.Unavailable.
+	// Ready returns why the service is not ready to accept requests, for /healthz. If Ready is nil, the service is
+	// always ready. Clients see the error's message only if it is fault.Unavailable.
 	Ready  func(context.Context) error
 	Logger *slog.Logger
 
@@ -80,8 +80,8 @@ type JobRoutes struct {
 	Downloads DownloadSigner
 	// RedirectAbove is the maximum number of bytes that the content route sends itself. Larger content is redirected.
 	RedirectAbove int64
-	// EventsOnce is for responses that cannot be streamed: event streams send only the job's
-	// current state. Clients then poll.
+	// EventsOnce makes event streams send only the job's current state, for deployments that cannot stream responses.
+	// Clients then poll.
 	EventsOnce bool
 	// WebhookTargets restricts webhook URLs. The zero value allows the public internet.
 	WebhookTargets webhook.Targets

@@ -36,7 +36,7 @@ type body struct {
 	// left is how much of the limit remains, in bytes. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check verifies the sender every checkEvery and after errors. It may be nil.
+	// check verifies the sender at intervals of checkEvery and after errors. It may be nil.
 	check   func() error
 	checked time.Time
 	failure error

@@ -62,8 +62,8 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns, because
-// verifying a hostile file can take long. gone is the error if the blob has just been deleted.
+// sendCredentials verifies a blob and responds with the report. Accounts take turns, because verifying a hostile file
+// can take long. The parameter gone is the error to return if the blob has just been deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {

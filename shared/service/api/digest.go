@@ -23,7 +23,7 @@ type digestReader struct {
 	err    error
 	free   chan []byte
 	filled chan []byte
-	hash   hash.Hash // owned by the hashing goroutine until hashed is closed
+	hash   hash.Hash // owned by the hashing goroutine until the channel hashed is closed
 	hashed chan struct{}
 }
 

@@ -588,7 +588,7 @@ func (w *diskWorld) holds(when string) {
 	}
 	wrong, again := "", time.Now().Add(200*time.Millisecond)
 	for end := time.Now().Add(maxCleanup); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		// Check again: a worker may be about to delete a blob, or may have stored one after the sweep.
+		// Check again, because a worker may be about to delete a blob, or may have stored one after the sweep.
 		if wrong = w.uncounted(); wrong == "" || w.process.dead.Load() {
 			return
 		}
@@ -688,7 +688,7 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 	return arriving, wrong
 }
 
-// Files that are deleted while sizes runs may be missing.
+// Files that are deleted while the method runs may be missing.
 func (w *diskWorld) sizes() map[string]fs.FileInfo {
 	w.t.Helper()
 	all := map[string]fs.FileInfo{}

@@ -56,8 +56,8 @@ func statusOf(code fault.Code) int {
 // shortageRetry is the Retry-After value when the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with 422 to problems with the request, with a fault's own status, with 503 if the
-// machine lacks a resource, and otherwise with 500 without details.
+// fail sends an error response without details. The status is 422 for problems with the request, a fault's own status
+// for a fault, 503 if the machine lacks a resource, and otherwise 500.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if isOpenAI(r) {
 		s.failOpenAI(w, r, err)
@@ -77,7 +77,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// Do not log Unavailable without a cause: it is normal, for example if no worker is warm.
+		// Do not log Unavailable without a cause, because it is normal, for example if no worker is warm.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}

@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// publish publishes an estimate. An edit takes 100 seconds, plus the clip's length multiplied by each.
+// publish publishes an estimate. An edit takes 100 seconds, plus the given number of seconds for each second of the
+// clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
 	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{

@@ -66,9 +66,9 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A retry with the same Idempotency-Key returns the original file
-// with a new signature, which neither extends the upload time nor allows a second upload. Errors:
-// as for once and file.Service; fault.Conflict if the upload time has expired.
+// announce records a pending file. A retry with the same Idempotency-Key returns the original file with a new
+// signature, which neither extends the upload time nor allows a second upload. Errors: as for s.once and
+// file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {

@@ -69,9 +69,9 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 	return mime.ParseMediaType(declared)
 }
 
-// upload stores the file from a form, records it, and returns the response body. If that fails, it
-// deletes the stored bytes, unless the file may have been recorded. A retry gets the first
-// request's response, even if the file is gone. Errors: problems; as for once and file.Service.
+// upload stores the file from a form, records it, and returns the response body. If that fails, it deletes the stored
+// bytes, unless the file may have been recorded. A retry gets the first request's response, even if the file is gone.
+// Errors: problems; as for s.once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
 	ctx := r.Context()
 	upload, b, err := s.beginUpload(r, c.who)

@@ -21,7 +21,8 @@ import (
 
 // Errors: *engine.Error with code invalid_input if a file cannot be decoded.
 type Posters interface {
-	// Posters returns a JPEG of each file; for a video, it shows one of the first frames. It may write to the folder.
+	// Posters returns a JPEG of each file. The JPEG of a video shows one of its first frames. Posters may write to
+	// the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 

@@ -99,8 +99,8 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits until a job ends. It cancels the job if the caller disconnects, unless a retry could
-// get the result. At the timeout, it cancels an image job; for a video, it returns errWaitTimeout.
+// await waits until a job ends. It cancels the job if the caller disconnects, unless a retry could get the result.
+// When the wait times out, it cancels an image job. For a video job, it returns errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -152,7 +152,8 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// failureOf reports an invalid input as a problem with the request's only file, or else with the body.
+// failureOf reports an invalid input as a problem with the request's file. If the request has no file or several, it
+// reports a problem with the body.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {

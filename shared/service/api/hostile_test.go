@@ -94,8 +94,8 @@ func (w *world) refuse(form hostileForm) error {
 	return nil
 }
 
-// hostileWorld returns a service that gives up on a body that stalls for the time stall (0 means a minute). When the
-// test ends, it checks that the goroutines of all requests have returned.
+// hostileWorld returns a service that gives up on a body after the given stall time (0 means a minute). When the test
+// ends, it checks that the goroutines of all requests have returned.
 func hostileWorld(t *testing.T, stall time.Duration) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: stall})
 	t.Cleanup(func() {

@@ -55,12 +55,12 @@ type creation struct {
 // createTime includes waiting for another request with the same key.
 const createTime = 30 * time.Second
 
-// once creates a resource only for an account's first request with an Idempotency-Key. It returns
-// nil if this request created the resource, otherwise the record of the earlier request. The
-// creation continues if the client disconnects, because a partial resource could not be cleaned up.
+// once creates a resource only for an account's first request with an Idempotency-Key. It returns nil if this request
+// created the resource, otherwise the record of the earlier request. The creation continues if the client
+// disconnects, because a partial resource could not be cleaned up.
 //
-// Errors: as for create; problems with the key; fault.Conflict if the key was used for a different
-// request or is in use.
+// Errors: as for what.create; problems with the key; fault.Conflict if the key was used for a different request or is
+// in use.
 func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
 		if err != nil {
-			// The resource exists, so the request succeeds. A retry finds the resource with made.
+			// The resource exists, so the request succeeds. A retry finds the resource with the function made.
 			s.log(r, err)
 		}
 		return nil, nil

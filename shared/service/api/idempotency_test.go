@@ -218,8 +218,8 @@ func TestRejectedRequestFreesItsKey(t *testing.T) {
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share idempotency keys, but not with its permanent keys. A token's scope is checked
-// before a response is replayed.
+// An account's client tokens share idempotency keys with each other, but not with its permanent keys. A token's scope
+// is checked before a response is replayed.
 func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	parts := func(prompt string) []part { return []part{upload("data", clip(t)), text("prompt", prompt)} }

@@ -137,18 +137,18 @@ func (in *inputs) gone(
 	if input.Reference != reference {
 		return nil, &unknown, nil
 	}
-	in.full = problems{unknown} // unless the earlier response is returned
+	in.full = problems{unknown} // reported unless there is an earlier response to return
 	return &input, nil, nil
 }
 
-// fileReference is a stored file to be copied as an input. unknown is the problem to report if it has been deleted.
+// fileReference is a stored file to be copied as an input, with the problem to report if the file has been deleted.
 type fileReference struct {
 	from, to string
 	unknown  problem
 }
 
-// copyReferences copies the stored files, so that the job owns its inputs. It runs after all checks: the copies
-// do not count as stored bytes, so a rejected request must not make any. Errors: problems if a file has been deleted.
+// copyReferences copies the stored files, so that the job owns its inputs. It runs after all checks. The copies do
+// not count as stored bytes, so a rejected request must not make any. Errors: problems if a file has been deleted.
 func (in *inputs) copyReferences(ctx context.Context) error {
 	for _, one := range in.references {
 		in.names = append(in.names, one.to)

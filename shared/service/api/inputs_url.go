@@ -19,7 +19,8 @@ const (
 	maxURL    = 2048
 )
 
-// limited returns a context that ends after the given time, or earlier if a function would time out before it responds.
+// limited returns a context that ends after the given time, or earlier if the Lambda function would time out before
+// it responds.
 func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	until := time.Now().Add(limit)
 	if end, ends := ctx.Deadline(); ends && end.Add(-answerTime).Before(until) {

@@ -54,16 +54,16 @@ type storedBlobs struct {
 	// upload counts the stored bytes.
 	upload         *file.Upload
 	unlessRepeated func(full error) error
-	// full is the error to return unless the request is a retry. It is set if unlessRepeated ignored a capacity
-	// error, so the blob was read but not stored, or if a referenced file is gone.
+	// full is the error to return unless the request is a retry. It is set in two cases: unlessRepeated ignored a
+	// capacity error, so the blob was read but not stored, or a referenced file is gone.
 	full  error
 	names []string
 	// kept means that a record may refer to the blobs.
 	kept bool
 }
 
-// store writes at most limit bytes to the named blob. It returns the size and the MD5 in hex.
-// Errors: tooLarge; errors from the content, unchanged.
+// store writes the content to the named blob and returns its size and its MD5 in hex. Errors: tooLarge if the content
+// exceeds the limit, which is in bytes; errors from the content, unchanged.
 func (b *storedBlobs) store(
 	ctx context.Context, name string, content io.Reader, limit int64, tooLarge error,
 ) (size int64, md5 string, err error) {

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group for creating, reading, listing and cancelling jobs. In a POST, the path names
-// a model; for other methods, it names a job.
+// Jobs is the group for creating, reading, listing and cancelling jobs. In a POST, the path names a model. For other
+// methods, the path names a job.
 func Jobs(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
@@ -54,9 +54,9 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and submits the job. If that fails, it deletes
-// the files, unless the job may have been accepted: the store's response can get lost. A retry with
-// the same Idempotency-Key gets the original job. Errors: problems; as for once and job.Service.
+// submit reads a request's form, stores its files and submits the job. If that fails, it deletes the files, unless
+// the job may have been accepted: the store's response can get lost. A retry with the same Idempotency-Key gets the
+// original job. Errors: problems; as for s.once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
 	read := func(ctx context.Context, r *http.Request, b *body, in *inputs) (*catalog.Form, submission, error) {
 		sub, err := s.readForm(ctx, r, b, form, in)
@@ -72,7 +72,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 // readRequest reads a request's body, stores its files, and returns the model's form and its fields.
 type readRequest func(context.Context, *http.Request, *body, *inputs) (*catalog.Form, submission, error)
 
-// submitAll submits a job and in.copies copies of it with other seeds. read may set c.model and in.copies.
+// submitAll submits a job and in.copies more jobs with other seeds. The function read may set c.model and in.copies.
 func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, read readRequest) (accepted []job.Job, err error) {
 	ctx, who := r.Context(), c.who
 	if r.ContentLength > s.maxBody() {
@@ -89,7 +89,8 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 	if err != nil {
 		return nil, err
 	}
-	// Always release the reservation: input files belong to the job and do not count toward the account's storage.
+	// Always release the reservation, because input files belong to the job and do not count toward the account's
+	// storage.
 	defer s.endUpload(r, upload)
 	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, *c, full) }
 	in.earlier = func() string { return s.earlier(r, *c) }
@@ -120,7 +121,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 			s.cancelAll(ctx, accepted)
 		}
 	}()
-	// Submit the copies before the first job, whose inputs are deleted when it ends.
+	// Submit the copies before the first job, because the first job's inputs are deleted when it ends.
 	for n := range in.copies {
 		j, err := s.submitCopy(w, r, *c, n+1, asked, first, in)
 		if err != nil {
@@ -167,8 +168,8 @@ func (s *service) cancelAll(ctx context.Context, accepted []job.Job) {
 	}
 }
 
-// plan adds the price, and the size and length of the result according to the prompt. It is called only for new jobs,
-// because reading a prompt takes milliseconds.
+// plan adds the price, and the size and length that the result will have according to the prompt. It is called only
+// for new jobs, because reading a prompt takes milliseconds.
 func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
 	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {
@@ -192,7 +193,7 @@ func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
 }
 
 // submitOnce returns the job created for this request, or for an earlier request with the same Idempotency-Key.
-// Errors: problems if the edit would take too long; as for once and job.Service.
+// Errors: problems if the edit would take too long; as for s.once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {

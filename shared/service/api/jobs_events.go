@@ -33,9 +33,9 @@ func Events(s *service) []route {
 	}})
 }
 
-// streamJob sends the job as server-sent events until it ends: immediately, after each change of
-// status or progress, and every eventsKeepAlive while it is pending. A client that reconnects
-// misses nothing, because every stream starts with the current state.
+// streamJob sends the job as server-sent events until the job ends. It sends an event immediately, after each change
+// of status or progress, and every eventsKeepAlive while the job is pending. A client that reconnects misses nothing,
+// because every stream starts with the current state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {

@@ -108,8 +108,8 @@ func TestResultsCountAsStoredBytes(t *testing.T) {
 	w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
 }
 
-// A slow download does not keep a deleted file's bytes on disk, and neither does a form that refers
-// to the file and is still arriving.
+// A slow download does not keep a deleted file's bytes on disk. Neither does a form that refers to the file and is
+// still arriving.
 func TestDeletedBytesLeaveTheDisk(t *testing.T) {
 	w := newWorld(t, setup{})
 	stored := w.keep(studio, strings.Repeat("x", 32<<20)).ID

@@ -14,7 +14,7 @@ import (
 const (
 	// maxJobWait is in seconds.
 	maxJobWait int64 = 60
-	// answerTime is reserved for the response: a wait ends this long before a function's timeout.
+	// answerTime is reserved for the response. A wait ends this long before a function's timeout.
 	answerTime = 4 * time.Second
 )
 
@@ -45,7 +45,7 @@ func preferredWait(header http.Header) int64 {
 }
 
 // awaitJob waits until the job ends, the time has passed, the caller disconnects or the service stops. It returns the
-// job as last read, even with an error. A wait counts as an event stream.
+// job as last read, even with an error. A waiting call counts toward the limit on event streams.
 func (s *service) awaitJob(r *http.Request, c call, j job.Job, wait time.Duration) (job.Job, error) {
 	if j.Status.Terminal() || wait == 0 || r.Method == http.MethodHead {
 		return j, nil

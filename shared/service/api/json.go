@@ -28,7 +28,7 @@ type jsonObject map[string]json.RawMessage
 // null. Errors: problems for any other body; fault.TooLarge; fault.UnsupportedCoding.
 func readJSON(r *http.Request) (jsonObject, error) { return readLongJSON(r, maxJSON, "") }
 
-// readLongJSON is like readJSON, but accepts up to most bytes. The error for a longer body includes the advice.
+// readLongJSON is like readJSON, but with a different size limit. The error for a longer body includes the advice.
 func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request body is larger than %d bytes.%s", most, advice)
 	if r.ContentLength > most {
@@ -124,7 +124,7 @@ func (o jsonObject) boolean(name string) (is bool, found problems) {
 	return is, nil
 }
 
-// number returns a number between 0 and most, or 0 if the member is absent.
+// number returns a number from 0 up to the given maximum, or 0 if the member is absent.
 func (o jsonObject) number(name string, most int64) (float64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -151,8 +151,8 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts returns a list of up to most strings, or nil if the member is absent. It does not
-// validate the items of a longer list, because each item could add a problem to the response.
+// texts returns a list of strings, or nil if the member is absent. If the list is too long, texts does not validate
+// its items, because each item could add a problem to the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {

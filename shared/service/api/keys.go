@@ -122,7 +122,7 @@ func (o jsonObject) label() (label string, found problems) {
 	return label, found
 }
 
-// future reads a time that must be in the future. It returns zero if the member is absent.
+// future reads a time that must be in the future. It returns the zero time if the member is absent.
 func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	text, there, found := o.text(name)
 	if found != nil || !there {

@@ -156,7 +156,7 @@ func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	}
 }
 
-// Keys expire to the millisecond, even if they were just used and are therefore cached.
+// Keys expire at the exact millisecond, even if they are cached because they were just used.
 func TestKeyExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

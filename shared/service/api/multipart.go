@@ -31,10 +31,10 @@ var (
 type filePart struct {
 	field *catalog.Field
 	name  string
-	// fileName and declared, the MIME type, come from the client. Either may be empty.
+	// fileName and the MIME type in declared come from the client. Either may be empty.
 	fileName, declared string
 	content            io.Reader
-	// fetched means that the content is from a URL, so it is neither a reference nor a URL.
+	// fetched means that the content is from a URL. The content itself is then neither a reference nor a URL.
 	fetched bool
 }
 
@@ -55,8 +55,8 @@ type takeFile func(filePart) (*job.Input, *problem, error)
 // findField returns the field for a part's name. It is called once per part.
 type findField func(name string) (field *catalog.Field, known bool)
 
-// readMultipart reads a form as it arrives. It passes files to take, and keeps only the first maxValue bytes of other
-// fields. Errors: problems if the body is not a valid form; errors from take.
+// readMultipart reads a form as it arrives. It calls the function take for each file, and keeps only the first
+// maxValue bytes of other fields. Errors: problems if the body is not a valid form; errors from take.
 func readMultipart(b *body, boundary string, find findField, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -191,7 +191,8 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid replaces the reader's own error, which can be misleading: it may call a truncated line malformed.
+// invalid replaces the reader's own error, which can be misleading. For example, it may call a truncated line
+// malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

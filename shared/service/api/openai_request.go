@@ -30,12 +30,12 @@ import (
 )
 
 const (
-	// maxOpenAIJSON limits JSON bodies, in bytes, because they are held in memory.
+	// maxOpenAIJSON is the maximum size of a JSON body, in bytes. JSON bodies are held in memory.
 	maxOpenAIJSON = 8 << 20
 	jsonWait      = 5 * time.Second // how long a large JSON body waits for its turn
 	// maxImages limits OpenAI's parameter n.
 	maxImages = 4
-	// maxAskedSide limits the width and the height that a client requests, in pixels.
+	// maxAskedSide is the maximum width and height that a client may request, in pixels.
 	maxAskedSide = 16384
 )
 
@@ -52,7 +52,7 @@ type openAIRequest struct {
 	route   catalog.Route
 
 	sent submission
-	// targets maps each file's key in sent to a field of the model's form.
+	// targets maps each file's key in the submission to a field of the model's form.
 	targets map[string]string
 	// counts is the number of files per parameter.
 	counts map[string]int
@@ -91,7 +91,8 @@ func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
 	return &catalog.Field{Name: key, Type: catalog.AnyFile}, true
 }
 
-// fileParameter returns a file's parameter. Members of lists and objects have names such as image[] and image[0].
+// fileParameter reports whether a parameter contains files, and returns its name without suffixes such as [] and [0],
+// which members of lists and objects have. It returns "image" for images.
 func fileParameter(name string) (base string, isFile bool) {
 	switch base, _, _ = strings.Cut(name, "["); base {
 	case "images":
@@ -379,8 +380,8 @@ func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub su
 
 var sizeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,4})x([1-9][0-9]{0,4})$`) })
 
-// setSize chooses the resolution whose area is nearest to the size, and the orientation. It does not override fields
-// that the request sets.
+// setSize chooses the orientation, and the resolution whose area is nearest to the requested size. It does not
+// override fields that the request sets.
 func (o *openAIRequest) setSize(m *catalog.Model, form *catalog.Form, sub submission) error {
 	s := o.sent[sizeField]
 	if s == nil || s.text == "auto" {

@@ -93,7 +93,7 @@ func (s *service) videoBody(j job.Job) videoBody {
 	return body
 }
 
-// namedVideo is like namedJob. Jobs that make images are not found.
+// namedVideo is like namedJob, but does not find jobs that make images.
 func (s *service) namedVideo(r *http.Request, c call) (job.Job, error) {
 	j, err := s.namedJob(r, c)
 	if err == nil && j.Lane != job.VideoLane {
@@ -144,7 +144,8 @@ func (s *service) deleteVideo(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// Stores list all jobs, newest first. A list of videos reads at most videoPages pages of videoPage jobs.
+// A video list is filtered from the store's list of all jobs, newest first. It reads at most videoPages pages of
+// videoPage jobs each.
 const videoPage, videoPages = 200, 20
 
 type videoPageBody struct {
@@ -180,8 +181,8 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// videosOf returns at most limit videos after the one with the id after, or from the start if after is empty. more
-// means that others follow.
+// videosOf returns a page of videos. It starts after the video with the given id, or at the first video if that id is
+// empty. more means that others follow.
 func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
 	ctx, account, cursor := r.Context(), c.who.Account(), ""
 	if after != "" && !oldestFirst {

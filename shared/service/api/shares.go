@@ -11,7 +11,7 @@ import (
 // followed by a job's id
 const sharesPath = "/v1/shares/"
 
-// In seconds. Deleting the result also ends the share.
+// maxShare is in seconds. Deleting the result also ends the share.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {

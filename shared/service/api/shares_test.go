@@ -92,7 +92,7 @@ func TestShareGivesAccessToOneResult(t *testing.T) {
 	}
 }
 
-// A link expires at the requested time, or with the result if that is earlier.
+// A link expires at the requested time, or with the result if the result expires earlier.
 func TestShareExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

@@ -82,8 +82,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads the values to which a token or key is limited. wrong returns the problem with a value,
-// or "". An empty list is rejected because it is ambiguous.
+// list reads the values to which a token or key is limited. The function wrong returns the problem with a value, or
+// "". An empty list is rejected because it is ambiguous.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {

@@ -56,8 +56,8 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// If two accounts send files that take long to verify, a third account is delayed by only one file,
-// however many requests they send. A request that waits too long is rejected with Retry-After.
+// If two accounts send files that take long to verify, a third account is delayed by only one file, however many
+// requests the two send. A request that waits too long is rejected with Retry-After.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}

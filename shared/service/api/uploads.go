@@ -19,7 +19,7 @@ func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
 
-// putUpload responds like an object store: with an empty body, and the MD5 as the ETag.
+// putUpload responds like an object store, with an empty body and the MD5 as the ETag.
 func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id := r.Context(), r.PathValue("file_id")
 	if err := s.UploadURLs.check(id, readQuery(r.URL.RawQuery)); err != nil {
@@ -55,8 +55,8 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// Delete the bytes: the account's storage is full, or the pending file has expired or been deleted in the
-			// meantime.
+			// Delete the bytes, because the account's storage is full, or the pending file has expired or been
+			// deleted in the meantime.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -83,7 +83,7 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// Prefer the body's error: a truncated body may also have cancelled the context.
+		// Prefer the body's error, because a truncated body may also have cancelled the context.
 		return "", b.failure
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)

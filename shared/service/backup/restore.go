@@ -13,7 +13,7 @@ import (
 type Target struct {
 	// Blobs may already contain blobs from an interrupted restore.
 	Blobs blob.Store
-	// Setting stores a file in the data folder. Records is called last.
+	// Setting stores a file in the data folder. Records stores the records. It is called last.
 	Setting func(ctx context.Context, name string, content io.Reader) error
 	Records func(ctx context.Context, content io.Reader) error
 }

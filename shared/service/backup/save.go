@@ -53,7 +53,7 @@ const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// Newer content is spared, because another backup to the same store may be about to reference it.
+// Content newer than this is not deleted, because another backup to the same store may be about to reference it.
 const spared = 24 * time.Hour
 
 // claimName is the blob that marks a store for backups. lockName is the file that locks a folder.
@@ -82,8 +82,8 @@ type saving struct {
 // Save makes a backup. It replaces the store's previous backup, which stays complete until then.
 //
 // It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the records,
-// except for blobs that were both added and deleted during the backup: their records then behave like expired ones,
-// or a batch's result is lost. A server sets aside blobs that have no record.
+// except for blobs that were both added and deleted during the backup. The records of such blobs then behave like
+// expired ones, or a batch's result is lost. A server sets aside blobs that have no record.
 //
 // Save fails if the store contains other data, or if another backup was made in the meantime. After an error, the
 // previous backup still exists.

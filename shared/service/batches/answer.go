@@ -23,8 +23,8 @@ const (
 	// watchEvery is how often a batch in progress is checked. Every keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// By default, running calls may continue for grace after the batch ends, or for shortGrace if other accounts are
-	// waiting for turns.
+	// The default times for which running calls may continue after the batch ends. shortGrace applies if other
+	// accounts are waiting for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
 	// maxFailures limits the attempts at a call that fails at the model server.
 	maxFailures = 3
@@ -48,7 +48,7 @@ type answering struct {
 	underWay chan struct{}
 }
 
-// answer makes a batch's remaining calls until the context staying ends. Once all calls have been rejected for
+// answer makes a batch's remaining calls until its second context ends. Once all calls have been rejected for
 // PauseAfter, it calls handOver.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
@@ -104,7 +104,7 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until the context taking ends, and waits until their results are stored.
+// makeCalls makes the calls until its second context ends, and then waits until all results are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
 	// Even at shutdown, cancel calls with a cause, which determines whether they are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))

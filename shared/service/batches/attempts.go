@@ -12,8 +12,8 @@ const (
 	// maxAttempts limits how many times in a row the process may crash while it works on a batch. After that, the
 	// batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// After suspectAfter crashes, a batch runs apart from other suspects for suspectFor, so that it
-	// does not make them crash too.
+	// A batch during which the process crashed suspectAfter times runs apart from other suspects for suspectFor, so
+	// that it does not make them crash too.
 	suspectAfter = 2
 	suspectFor   = time.Minute
 	recordTime   = 10 * time.Second

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// restart runs batches until a call is made. Then the process crashes if dies is true; otherwise it shuts down.
+// restart runs batches until a call is made. The process then crashes if dies is set. Otherwise it shuts down.
 func (w *world) restart(dies bool) {
 	before, _ := w.calls()
 	stop := w.run()

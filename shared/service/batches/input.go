@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxEnvelope limits the size of a line, not counting the call's body, in bytes.
+	// maxEnvelope is the maximum size of a line in bytes, not counting the call's body.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
 	maxCustomID = 512
@@ -121,7 +121,7 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound calls use with the line found last. use must not retain the line.
+// withFound passes the line found last to the function use, which must not retain the line.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -130,7 +130,7 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine waits for memory and calls use with a line. use must not retain the line.
+// withLine waits for memory and then passes a line to the function use, which must not retain the line.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {

@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// callMemory limits the memory for the long lines of running calls, and checkMemory for the
-	// long lines in validation. Both are in bytes. A single line is always permitted. An account
-	// may use half of the memory, or one line.
+	// callMemory limits the memory for the long lines of running calls. checkMemory limits the memory for the long
+	// lines in validation. Both are in bytes. A single line is always permitted. An account may use half of the
+	// memory, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the longest line whose memory is not counted, and the read size for an input.
+	// shortLine is the length of the longest line whose memory is not counted. It is also the read size for an input.
 	shortLine = 64 << 10
 )
 
-// memory limits the memory for the long lines of all batches. A line waits if too little is free. The next line
-// admitted is from the account that uses the least; among equals, the first in the queue.
+// memory limits the memory for the long lines of all batches. A line waits if too little memory is free. The next
+// line admitted is from the account that uses the least memory. If several accounts use equally little, the line that
+// is first in the queue is next.
 type memory struct {
 	total int64
 

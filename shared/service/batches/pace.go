@@ -18,7 +18,7 @@ type pace struct {
 
 	mu      sync.Mutex
 	current int
-	// inFlight is the number of running calls. answered counts responses since current last changed.
+	// inFlight is the number of running calls. answered counts the responses since the limit (current) last changed.
 	inFlight, answered int
 	until              time.Time
 	// refusedSince is when the uninterrupted rejections began, or zero.

@@ -53,7 +53,7 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-// recorder stores a batch's results in chunks. Only the has method and space may be used concurrently.
+// recorder stores a batch's results in chunks. Only the method has and the field space may be used concurrently.
 type recorder struct {
 	*Runner
 	batch batch.Batch

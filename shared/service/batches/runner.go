@@ -195,8 +195,9 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on one batch, as Run does, until the batch has ended, stay has passed, or PauseAfter is reached. It then
-// waits up to Grace for running calls. The caller must ensure that only one process at a time works on a batch.
+// Work works on one batch, as Run does, until the batch has ended, the time in stay has passed, or PauseAfter is
+// reached. It then waits up to Grace for running calls. The caller must ensure that only one process at a time works
+// on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
@@ -204,7 +205,7 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until the batch ends. Once the context staying has ended, only running calls continue.
+// work works on a batch until the batch ends. Once its second context has ended, only running calls continue.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -213,7 +214,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 		}
 	}()
 	for staying.Err() == nil {
-		// Read the batch again: it may have been cancelled, or the clock may have changed.
+		// Read the batch again, because it may have been cancelled, or the clock may have changed.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
 		if err == nil {
 			if b = current; b.Status.Ended() {

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/racetest"
 )
 
-// hold blocks calls until release is closed.
+// hold blocks calls until the returned channel is closed.
 func (w *world) hold(account string) (release chan struct{}) {
 	release = make(chan struct{})
 	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
@@ -539,7 +539,7 @@ func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 // callMiB is the memory limit for long lines, in MiB. It is a sixteenth of the default, which makes the tests cheap.
 const callMiB = 4
 
-// longLine returns a line whose body has the given size, in sixteenths of a MiB, and ends in n.
+// longLine returns a line whose body has the given size, in sixteenths of a MiB, and ends in the number n.
 func longLine(n, sixteenths int) string {
 	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", sixteenths<<16), 10+n)
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)

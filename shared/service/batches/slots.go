@@ -118,9 +118,9 @@ func (s *slots) rebalance(open []batch.Batch) {
 	s.forget(open)
 }
 
-// richest returns the slot to hand over to an account that has the given number of slots: the newest slot of the
-// account with the most slots, unless that account would then have fewer than the recipient. If every account has one
-// slot, an account without a slot gets the oldest slot, if that slot is older than slice.
+// richest returns the slot to hand over to an account that has the given number of slots. This is the newest slot of
+// the account with the most slots, unless that account would then have fewer than the recipient. If every account has
+// one slot, an account without a slot gets the oldest slot, if that slot is older than slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

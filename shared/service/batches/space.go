@@ -21,14 +21,14 @@ type space struct {
 	full bool
 }
 
-// newSpace returns a batch's space. It reserves at least one byte, because no input is empty.
+// newSpace returns a batch's space. It reserves one byte, which every batch needs, because no input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err
 }
 
-// fits reports whether an account with a storage limit of limit bytes has space for more results.
-// It asks the store only if the account was full before.
+// fits reports whether an account with the given storage limit, in bytes, has space for more results. It asks the
+// store only if the account was full before.
 func (s *space) fits(ctx context.Context, limit int64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

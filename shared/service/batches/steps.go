@@ -114,7 +114,7 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends a batch's claim and sets when work resumes. before is the batch's state before the step.
+// release ends a batch's claim and sets when work resumes. It compares the batch with its state before the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {

@@ -45,8 +45,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns a box's size and the offset of its child boxes. size is 0 if the box is invalid. inside is 0 if it
-// has no children.
+// boxSize returns a box's size and the offset of its child boxes. The size is 0 if the box is invalid. The offset is
+// 0 if the box has no children.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

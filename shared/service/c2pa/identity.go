@@ -38,8 +38,8 @@ type Identity struct {
 	random    io.Reader
 }
 
-// ParseIdentity reads PEM certificates, starting with the signer's, each followed by its issuer,
-// and a PEM private key (PKCS #8 or SEC 1). Both may be in the same file. It fails if the key or a
+// ParseIdentity reads PEM certificates and a PEM private key (PKCS #8 or SEC 1), which may be in the same file. The
+// signer's certificate must be first, and each certificate must be followed by its issuer's. It fails if the key or a
 // certificate is missing, does not match, is not currently valid, or is not supported by C2PA.
 func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
 	chain, leaf, err := parseChain(certificates)

@@ -59,10 +59,10 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 	return err
 }
 
-// Sign copies the engine's output to the path and adds Content Credentials: when and how it was
-// made, by which model, engine and service, and the hashes and credentials of its inputs. They
-// contain no prompt, file name or account. If an input's credentials cannot be read in time, only
-// its hash is included. Sign may create temporary files in the path's folder.
+// Sign copies the engine's output to the path and adds Content Credentials. They state when and how the result was
+// made, and by which model, engine and service. They also contain the hashes and credentials of its inputs, but no
+// prompt, file name or account. If an input's credentials cannot be read in time, only its hash is included. Sign may
+// create temporary files in the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {

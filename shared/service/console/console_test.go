@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// largest limits the compressed size of the page, its files, and the picture next to the login form, in bytes.
+	// largest is the maximum compressed size, in bytes, of the page, its files and the picture next to the login form
+	// together.
 	largest = 113_000
 	// largestLater limits the compressed size of other pages' files, without the samples and the video library.
 	largestLater = 24_000
@@ -173,7 +174,7 @@ func TestPolicyAllowsNamedOrigins(t *testing.T) {
 }
 
 // A module that is found only by parsing another module would arrive a round trip later, so modules are preloaded.
-// Those for pages that are opened later are not.
+// Modules for pages that are opened later are not preloaded.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)
 	static := regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([\w-]+\.js)";`)

@@ -22,7 +22,8 @@ import (
 // because its header reports the token counts, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits limits the number of edits to a response. An edit takes many times the memory of an empty choice.
+// maxEdits limits the number of edits to a response, because an edit takes many times the memory of the empty choice
+// that it completes.
 const maxEdits = 10_000
 
 // A response is in memory twice, as received and as sent. A translation also keeps its text and items.

@@ -186,8 +186,8 @@ func (f *failure) result() upstream.Result {
 	return r
 }
 
-// preferredError chooses between two upstreams' errors. It prefers a 429, because the caller can act on it, and of
-// two 429s, the one with the shorter wait.
+// preferredError chooses between two upstreams' errors. It prefers a 429, because the caller can act on it. Of two
+// 429s, it prefers the one with the shorter wait.
 func preferredError(before, now *apierror.Error) *apierror.Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {

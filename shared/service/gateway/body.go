@@ -15,7 +15,8 @@ import (
 const (
 	// MaxBody is the maximum size of a request body in bytes. A larger body is rejected with a 413.
 	MaxBody = 32 << 20
-	// maxCompressed limits compressed bodies, because a MiB without content takes up to 0.15 seconds to decompress.
+	// maxCompressed limits compressed bodies, because decompressing a MiB that contains no data takes up to 0.15
+	// seconds.
 	maxCompressed = 8 << 20
 	// trustedLength is the largest buffer that is allocated based only on a declared length. A larger buffer is
 	// allocated once a quarter of the bytes have arrived.

@@ -34,7 +34,7 @@ type bodyMemory struct {
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
-	// peak is the highest value of held since it was last 0.
+	// peak is the highest value of held since held was last 0.
 	peak int64
 	// batchCalls lists the batch calls that use memory. batchHeld is their total in bytes.
 	batchCalls []*batchCall
@@ -47,7 +47,7 @@ type bodyMemory struct {
 	decoders *ratelimit.Turns
 }
 
-// newBodyMemory returns a budget of total bytes, but at least enough for two maximum-size requests.
+// newBodyMemory returns a budget of the given size, but at least enough for two maximum-size requests.
 func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory

@@ -30,8 +30,8 @@ type completion struct {
 	// translation is nil if the upstreams serve the route natively.
 	translation translation
 	keeping     keeping
-	// kept is the memory reserved for the translation. repeated is the part of it, in bytes, for fields repeated
-	// from the request. sequence is the number of the stream's next event if its events are numbered.
+	// kept is the memory reserved for the translation. repeated is how many bytes of this memory are for fields
+	// repeated from the request. sequence is the number of the stream's next event if its events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64

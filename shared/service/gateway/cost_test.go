@@ -15,8 +15,8 @@ const pricedRows = `
   - {id: free, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL1, model: weights}]}
 `
 
-// cost is the price of the response whole, which uses 11 prompt tokens (3 cached) and 5 completion
-// tokens (2 for reasoning).
+// cost is the price of the test response called whole, which uses 11 prompt tokens (3 cached) and 5 completion tokens
+// (2 for reasoning).
 const cost, ofSecond = "0.0000235", "0.00121"
 
 func keyOfStudio(t *testing.T) string {

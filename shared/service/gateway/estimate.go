@@ -13,8 +13,8 @@ const (
 // estimate estimates the number of tokens in a text. Callers cannot predict which parts are sampled.
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is the estimate for the first bytes of the text. The skipped bytes after them are
-	// assumed to have the density of the last sample: lastTokens per lastBytes.
+	// tokens is the estimate for the first part of the text, whose length is bytes. The skipped bytes after that part
+	// are assumed to have the density of the last sample: lastTokens per lastBytes.
 	tokens, bytes, skipped, lastTokens, lastBytes int64
 	gap                                           int64
 }

@@ -26,7 +26,7 @@ type event struct {
 // standard, it accepts a last event that lacks its line end or the final empty line.
 type eventReader struct {
 	source io.Reader
-	// most limits the size of an event, in bytes.
+	// most is the maximum size of an event, in bytes.
 	most int
 	// reserve, if set, is called with the new size before buf grows beyond maxKeptBuffer.
 	reserve func(size int) error
@@ -177,7 +177,8 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 
 // lineEnd returns the index of the first CR or LF, or -1.
 func lineEnd(text []byte) int {
-	// Search in windows of growing size, because thousands of lines may all end with CR.
+	// Search in windows of growing size. Otherwise, if thousands of lines end with CR, each search for LF would read
+	// the entire rest of the text.
 	for from, size := 0, 256; from < len(text); from, size = from+size, 2*size {
 		window := text[from:min(from+size, len(text))]
 		end := bytes.IndexByte(window, '\n')

@@ -102,7 +102,7 @@ func TestStreamsAndDialectsFallBack(t *testing.T) {
 	}
 }
 
-// small falls back to second, which falls back to small.
+// The model small falls back to the model second, which falls back to small.
 func TestFallbackCyclesEnd(t *testing.T) {
 	down := newUpstream(t, always(503, `{}`))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, down, down}})

@@ -40,7 +40,7 @@ type Config struct {
 	Responses response.Store
 	// Tracer records a span for every upstream call. nil disables tracing.
 	Tracer trace.Tracer
-	// Observer may be nil. Metrics serves GET /metrics; if nil, the route does not exist.
+	// Observer may be nil. Metrics serves GET /metrics. If Metrics is nil, the route does not exist.
 	Observer Observer
 	Metrics  http.Handler
 	Origins  httpserver.Origins
@@ -52,8 +52,8 @@ type Config struct {
 	// Ready is called by /healthz. It returns why the gateway is not ready, or nil. If the function
 	// is nil, the gateway is always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now returns the time for measuring durations. Date returns the time that determines the day of usage; if it is
-	// nil, Now is used.
+	// Now returns the time for measuring durations. Date returns the time that determines the day of usage. If Date
+	// is nil, Now is used.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
 	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
@@ -243,8 +243,8 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 	})
 }
 
-// wrongMethod returns the error for a method that a path does not support. Clients that try a WebSocket switch to
-// HTTP immediately if the status is 426, but retry for seconds after other errors.
+// wrongMethod returns the error for a method that a path does not support. Clients that try a WebSocket first fall
+// back to HTTP immediately if the status is 426, but retry for seconds after other errors.
 func wrongMethod(header http.Header, r *http.Request) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest, Message: "This path does not support the method.",

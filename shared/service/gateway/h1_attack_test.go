@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// scripted serves every connection with serve, which gets the connection's number, starting from 1.
+// scripted calls the function serve for every connection, with the connection's number, starting from 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-// richRequests have every field of a dialect that has an equivalent in chat.
+// richRequests have all those fields of a dialect that have equivalents in chat.
 var richRequests = map[string]string{
 	"/v1/messages": `{"model":"ROW","max_tokens":50,"system":[{"type":"text","text":"be kind","cache_control":{"type":"ephemeral"}}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"look","citations":[]},` +

@@ -51,7 +51,7 @@ type speech struct {
 	whole string
 	// content is the name of the response's main array. prompted is the name of the prompt's token count.
 	content, prompted string
-	// last ends the text, used reports the token counts, and done ends the stream.
+	// The event last ends the text, used reports the token counts, and done ends the stream.
 	chunk            func(text string) string
 	last, used, done string
 }

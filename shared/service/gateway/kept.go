@@ -100,8 +100,8 @@ func (c *completion) resolve(body *[]byte) *apierror.Error {
 	if len(references) > maxReferences {
 		return apierror.Invalid("input", apierror.ArrayTooLong, "input: expected at most %d references.", maxReferences)
 	}
-	// Start with the newest reference: a response is kept with its entire conversation, so it also contains the items
-	// of older references.
+	// Start with the newest reference, because a response is kept with its entire conversation and so contains the
+	// items of older references too.
 	for _, reference := range slices.Backward(references) {
 		item, err := f.item(reference.Get("id").Str)
 		if err != nil {
@@ -170,8 +170,9 @@ func (f *finder) read(id string) (kept gjson.Result, err error) {
 	return kept, nil
 }
 
-// item returns a kept item. If necessary, it first reads the item's response, whose id is the last part of the item's
-// id with keptIDLength characters. A missing item ends the call, so each call makes at most maxFound+1 queries.
+// item returns a kept item. If necessary, it first reads the item's response. The response's id is the last part of
+// the item's id that has keptIDLength characters. A missing item ends the call, so each call makes at most maxFound+1
+// queries.
 func (f *finder) item(id string) (string, error) {
 	if f.items[id] == "" {
 		key := ""
@@ -190,7 +191,7 @@ func (f *finder) item(id string) (string, error) {
 	return "", notKept("input")
 }
 
-// Kept content consists of the length of a JSON text and the text in two gzip members.
+// Kept content starts with the length of a JSON text. The text follows, compressed as two gzip members.
 const beforeInput, beforeResponse = `{"input":`, `,"response":`
 
 func unpack(content []byte) (gjson.Result, error) {

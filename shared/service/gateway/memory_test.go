@@ -34,7 +34,7 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// A call may allocate perByte bytes per received byte, plus connection bytes.
+// A call may allocate perByte bytes per received byte, plus a fixed number of bytes, the constant connection.
 const perByte, connection = 20, 512 << 10
 
 // The bodies consist of the smallest elements.

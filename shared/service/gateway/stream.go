@@ -124,8 +124,8 @@ func (s *streamWriter) send() error {
 	return s.err
 }
 
-// finish sends the end of the stream and the usage. cost is empty without a price. The trailer with the cost is not
-// announced, because the serving row is known only after the header has been sent.
+// finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the
+// cost is not announced, because the serving row is known only after the header has been sent.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {

@@ -25,7 +25,7 @@ type tokenCounter struct {
 	known, implausible bool
 	// textSince means that more text arrived after the report.
 	textSince bool
-	// text contains text that has not been counted yet. generated counts earlier text.
+	// text contains generated text that has not been counted yet. generated counts the tokens of earlier text.
 	text      []byte
 	generated estimate
 }
@@ -112,8 +112,8 @@ func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed boo
 	return ok
 }
 
-// counts returns the completion's usage. It calls prompt to count the prompt's tokens if the
-// upstream did not report them. Estimates are capped, because an upstream may send endless text.
+// counts returns the completion's usage. If the upstream did not report the prompt's tokens, counts calls the
+// function prompt to count them. Estimates are capped, because an upstream may send endless text.
 func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -133,7 +133,7 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf parses a usage object. present means that it contains token counts, ok that they are valid.
+// usageOf parses a usage object. present reports whether it contains token counts. ok reports whether they are valid.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false

@@ -66,7 +66,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		*body = nil
 		memory.release(before)
 	}
-	// Count the request's fields twice: the translation keeps them, and an event repeats them.
+	// Count the request's fields twice, because the translation keeps them and an event repeats them.
 	if c.repeated = 2 * int64(c.translation.Held()); c.repeated > freeBody {
 		if apiErr := c.kept.acquire(c.r.Context(), c.repeated); apiErr != nil {
 			return apiErr

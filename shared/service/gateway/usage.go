@@ -34,7 +34,7 @@ type usageBody struct {
 	CachedTokens     int64     `json:"cached_tokens"`
 	ReasoningTokens  int64     `json:"reasoning_tokens"`
 	Estimated        int64     `json:"estimated"`
-	// SessionSeconds is set only for models with realtime sessions, Jobs for models with jobs.
+	// SessionSeconds is set only for models with realtime sessions. Jobs is set only for models with jobs.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	Jobs           int64 `json:"jobs,omitempty"`
 	// JobsCompleted also counts jobs that were accepted before this period.
@@ -56,7 +56,7 @@ type usageQuery struct {
 
 func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
-// getUsage serves GET /v1/usage?from=&to=&group_by=&format=. Both days are inclusive, in UTC.
+// getUsage serves GET /v1/usage?from=&to=&group_by=&format=. from and to are days in UTC, and both are included.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {

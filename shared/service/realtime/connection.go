@@ -48,13 +48,14 @@ type connection struct {
 	socket    *socket
 	session   *session.Session
 	editor    engine.LiveEditor
-	// edits and changes are shared by all sessions, or separate if frames are edited on other hardware.
+	// edits and changes are shared by all sessions. If frames are edited on other hardware, each session has its own.
 	edits, changes *ratelimit.Turns
 	// turn is edits or changes while the edit goroutine has a turn, otherwise nil.
 	turn *ratelimit.Turns
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes. It outlives life, so that the reason for the end can still be sent.
+	// wire is the context of reads and writes. It outlives the context life, so that the reason for the end can still
+	// be sent.
 	wire context.Context
 	cut  context.CancelFunc
 
@@ -164,7 +165,7 @@ func (c *connection) serve() {
 	)
 }
 
-// contained wraps work so that a panic caused by a client's data ends only the session.
+// contained wraps a function so that a panic caused by a client's data ends only the session.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())

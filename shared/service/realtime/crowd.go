@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxArrivals limits the connections that are being authenticated, and separately the
+	// maxArrivals limits the connections that are being authenticated. A separate limit of the same size applies to
 	// connections that are being rejected. arrivalsByCaller sets both limits for a single address.
 	maxArrivals, arrivalsByCaller = 256, 32
 	maxSessions                   = 1000

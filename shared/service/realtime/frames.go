@@ -98,8 +98,8 @@ func (c *connection) endTurn() {
 	}
 }
 
-// If the edit will also prepare the prompt, allowPlan gives up the turn in edits and takes one in changes, so that
-// other accounts' frames do not have to wait. It returns false if the session ends first.
+// If the edit will also prepare the prompt, allowPlan gives up the turn to edit and takes a turn to change the
+// prompt, so that other accounts' frames do not have to wait. It returns false if the session ends first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
 		return true

@@ -44,7 +44,7 @@ type lobby struct {
 	// wire is the context of reads and writes. The session that follows uses it too.
 	wire context.Context
 	cut  context.CancelFunc
-	// One goroutine sends to messages, first for the lobby and then for the session.
+	// One goroutine sends to the channel messages, first for the lobby and then for the session.
 	messages chan received
 	// dropped is closed when messages are no longer handled.
 	dropped   chan struct{}
@@ -72,7 +72,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 	return l
 }
 
-// contained wraps work so that a panic caused by a client's data ends only the wait.
+// contained wraps a function so that a panic caused by a client's data ends only the wait.
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
@@ -213,7 +213,7 @@ func (l *lobby) explain(err error) error {
 	return cannotOpen
 }
 
-// end ends the wait. Afterward, only next reads messages.
+// end ends the wait. Afterward, only the method next reads messages.
 func (l *lobby) end() {
 	l.stop(errLeft)
 	l.listening.Wait()

@@ -16,7 +16,7 @@ const (
 	maxFrameMemory = 48 << 20
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText limits a text message, in bytes. It may contain a base64 image and a prompt.
+	// maxText is the maximum size of a text message, in bytes. It may contain a base64 image and a prompt.
 	maxText = maxImage/3*4 + 128<<10
 	// maxPrompt is in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000

@@ -65,7 +65,7 @@ func TestMutatedPicturesDoNotEndSessions(t *testing.T) {
 	}
 }
 
-// receivesFrames checks that a session of another account receives frames until done is closed.
+// receivesFrames checks that a session of another account receives frames until the channel done is closed.
 func receivesFrames(t *testing.T, w *world, done <-chan struct{}) {
 	c := w.open("gen-2.5", rival)
 	frames := 0

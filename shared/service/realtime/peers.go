@@ -107,8 +107,8 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// forward sends a request to the room's instance and reports whether a response was sent. If no
-// instance has the room, it calls gone to respond.
+// forward sends a request to the room's instance and reports whether a response was sent. If no instance has the
+// room, the callback gone sends the response.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
 	if r.Header.Get(forwardedHeader) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
@@ -158,8 +158,8 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy forwards a request (which may be an upgrade) with the query to an address. It removes those fields from set
-// that the instance's response also has, so that no field is sent twice.
+// proxy forwards a request (which may be an upgrade) with the query to an address. set is the header of the response
+// so far. Fields that the instance's response also has are removed from it, so that no field is sent twice.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{

@@ -150,7 +150,7 @@ func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEdit
 	return (&painter{}).Open(ctx, m)
 }
 
-// slowPictures does not finish decoding the picture slow until the test releases it.
+// slowPictures does not finish decoding the picture called slow until the test releases it.
 type slowPictures struct {
 	slow    []byte
 	begun   chan struct{}

@@ -100,7 +100,7 @@ type Times struct {
 	// Message limits how long a client's message may take to arrive.
 	Message time.Duration
 	// Close limits how long a client may take to read the last message, and then again to answer the close frame.
-	// Twice Close must be less than the time from session.FenceAfter to session.TakeAfter.
+	// Twice this time must be less than the time from session.FenceAfter to session.TakeAfter.
 	Close time.Duration
 	// Revocation is the interval at which the keys of open sessions are checked. Each check reads a key once.
 	Revocation time.Duration

@@ -72,8 +72,8 @@ type received struct {
 	kind    websocket.MessageType
 	content []byte
 	release func()
-	// err is websocket.ErrMessageTooBig, errTexts after a message that was read and dropped, os.ErrDeadlineExceeded
-	// after a message that did not arrive in time, or a connection error.
+	// err is websocket.ErrMessageTooBig, errTexts if the message was read and dropped, os.ErrDeadlineExceeded if it
+	// did not arrive in time, or a connection error.
 	err error
 }
 

@@ -82,7 +82,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = accepted.CloseNow() // the client may have left while it was waiting
 }
 
-// serve serves a session. It calls arrived once the client has been admitted.
+// serve serves a session. It calls the function arrived once the client has been admitted.
 //
 // Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {

@@ -23,7 +23,7 @@ const spendAgain = time.Second
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece covers the session's seconds between from and until.
+	// piece covers the session's seconds from the time in from to the time in until.
 	piece       *budget.Reservation
 	from, until int64
 }

@@ -104,7 +104,7 @@ func TestSessionContinuesAfterMidnight(t *testing.T) {
 	}
 	began := w.now()
 	midnight := make(chan error, 1)
-	go func() { // runs as soon as the first second is reserved
+	go func() { // runs as soon as one second has been reserved
 		for {
 			used, err := w.budgets.Used(t.Context(), []budget.Counter{daily.Counter(began)})
 			if err != nil || used[0] > 0 {

@@ -33,7 +33,7 @@ type texts struct {
 
 	mu   sync.Mutex
 	held int64
-	// peak is the highest value of held since it was last 0.
+	// peak is the highest value of held since held was last 0.
 	peak     int64
 	accounts map[string]int64
 }

@@ -25,7 +25,7 @@ type socket struct {
 	reading sync.WaitGroup
 }
 
-// pings pings the client until life ends, or until a ping fails and failed returns true.
+// pings pings the client until the context life ends, or until a ping fails and failed() returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	ticker := time.NewTicker(s.times.Ping)
 	defer ticker.Stop()
@@ -35,7 +35,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// Use wire, because a context that ends with life would close the connection in the middle of a message.
+		// Use the context wire. A context that ends with life would close the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()

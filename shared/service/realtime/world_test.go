@@ -233,7 +233,7 @@ func pictures(t *testing.T) *ffmpeg.Tools {
 	return found
 }
 
-// watchedListener accepts connections and calls sent after each write to them.
+// watchedListener accepts connections and calls the function sent after each write to them.
 type watchedListener struct {
 	net.Listener
 	sent func(size int)
@@ -255,7 +255,7 @@ func (c watchedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// unsteady is a store that fails to take slots while failing is set.
+// unsteady is a store that fails to take slots while its field failing is set.
 type unsteady struct {
 	session.Store
 	failing *atomic.Pointer[error]

@@ -95,7 +95,7 @@ func (a *admission) close() {
 	}
 }
 
-// guard opens and closes the admission. If calls to guard fail, the worker continues unprotected.
+// guard opens and closes the admission. If calls to the guard fail, the worker continues unprotected.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-// edit does the work of a run. It records how long each stage took in stages.
+// edit does the work of a run. It stores the duration of each stage in the map stages.
 func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,

@@ -17,12 +17,12 @@ const (
 	// enhanceTime limits how long to wait for an expanded prompt.
 	enhanceTime  = 10 * time.Second
 	enhanceField = "enhance_prompt"
-	// maxPrompt limits an expanded prompt, in code points, if the form sets no limit.
+	// maxPrompt is the maximum length of an expanded prompt, in code points, if the form sets no limit.
 	maxPrompt = 4000
 )
 
-// enhance returns a job's expanded prompt. It returns "" if the original must be used: if there is
-// no enhancer, the job does not ask for expansion, or the expansion fails.
+// enhance returns a job's expanded prompt. It returns "" if there is no enhancer, the job does not ask for expansion,
+// or the expansion fails. The original prompt must then be used.
 func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) string {
 	if w.config.Enhancer == nil || j.Request.Prompt == "" || !j.Request.Flag(enhanceField) {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator returns an estimate of takes seconds for every edit without a reference.
+// estimator returns the same estimate, in seconds, for every edit without a reference.
 type estimator struct {
 	script
 	mu    sync.Mutex

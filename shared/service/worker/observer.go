@@ -93,7 +93,7 @@ type load struct {
 	mu          sync.Mutex
 	busy, ahead int
 	total       time.Duration
-	// counted is the time up to which busy slots are included in total.
+	// counted is the time up to which total includes the busy slots.
 	counted time.Time
 }
 

@@ -22,7 +22,7 @@ import (
 
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine. Each run sends its job's id to the test, then waits for let.
+// stage is an engine. Each run sends its job's id to the test, then waits for the channel let.
 type stage struct {
 	begun    chan string
 	let      chan struct{}
@@ -356,7 +356,7 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// draining is a queue that closes started when the worker's drain cancels a Receive.
+// draining is a queue that closes the channel started when the worker's drain cancels a Receive.
 type draining struct {
 	worker.Queue
 	started chan struct{}

@@ -135,14 +135,14 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// slack is by how much a clip or a result may exceed the reserved length, because headers are imprecise, and video
-// and sound rarely end together. It is at most the reserved length, because short clips would otherwise be almost
-// free.
+// slack returns how much longer a clip or a result may be than the reserved length. Headers are imprecise, and video
+// and sound rarely end together. The slack is at most the reserved length, because short clips would otherwise be
+// almost free.
 func slack(reserved time.Duration) time.Duration {
 	return min(max(time.Second, reserved/10), reserved)
 }
 
-// checkLength rejects a clip that exceeds the length for which the budget was reserved by more than slack.
+// checkLength rejects a clip that is longer than the budget reservation allows, with a tolerance (see slack).
 func checkLength(j job.Job, length time.Duration) error {
 	header := cmp.Or(j.Request.Clip, j.Request.Length)
 	if len(j.Holds) == 0 || header <= 0 || length <= header+slack(header) {

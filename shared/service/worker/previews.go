@@ -28,7 +28,8 @@ type previews struct {
 	stored bool
 }
 
-// startPreviews returns nil if previews are off. The caller must call stop, and then remove once the job has ended.
+// startPreviews returns nil if previews are off. The caller must call stop, and must call remove once the job has
+// ended.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // Queue distributes jobs fairly: one account's first job does not wait for all jobs of another account.
 type Queue interface {
-	// Receive waits for a job and leases it for the given time. Errors: the context's.
+	// Receive waits for a job and leases it for the given time. Errors: the context's error.
 	Receive(ctx context.Context, lane job.Lane, lease time.Duration) (Delivery, error)
 }
 

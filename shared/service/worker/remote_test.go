@@ -29,7 +29,7 @@ func (s slow) Put(ctx context.Context, name string, r io.Reader) (int64, error) 
 	return s.Store.Put(ctx, name, r)
 }
 
-// counting counts lease extensions, and closes enough when they have outlasted the first lease.
+// counting counts lease extensions, and closes the channel enough when they have outlasted the first lease.
 type counting struct {
 	worker.Queue
 	slow slow

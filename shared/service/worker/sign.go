@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// sign signs the engine's output if signing is on. Unsigned results are not delivered: if signing
-// fails, so does the run (docs/provenance.md).
+// sign signs the engine's output if signing is on. Unsigned results are not delivered. If signing fails, the run
+// fails (docs/provenance.md).
 func (w *Worker) sign(
 	ctx context.Context, spec *engine.Spec, made engine.Outcome, stages map[string]time.Duration,
 ) (*job.Credentials, error) {

@@ -108,7 +108,7 @@ func TestCompletedJobHasThumbnails(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// depicting is an engine that also makes pictures of its result, after it receives from hold.
+// depicting is an engine that also makes pictures of its result, after it receives from the channel hold.
 type depicting struct {
 	script
 	hold chan struct{}

@@ -12,7 +12,7 @@ const (
 	slack   = 64 << 10
 )
 
-// Of returns how many bytes the process allocates while work runs, including bytes that are freed again.
+// Of returns how many bytes the process allocates while the function work runs, including bytes that are freed again.
 func Of(work func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -22,7 +22,7 @@ func Of(work func()) int {
 }
 
 // Least returns the smallest of three measurements, because other goroutines allocate too. It stops early if a
-// measurement is at most enough bytes.
+// measurement does not exceed the given number of bytes.
 func Least(work func(), enough int) int {
 	least := Of(work)
 	for range 2 {
@@ -34,7 +34,7 @@ func Least(work func(), enough int) int {
 	return least
 }
 
-// Check fails the test if work allocates more than 20 bytes per byte received, plus some slack. No
+// Check fails the test if the function work allocates more than 20 bytes per byte received, plus some slack. No
 // parallel test may run at the same time.
 func Check(t testing.TB, received int, work func()) {
 	t.Helper()

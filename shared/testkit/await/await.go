@@ -19,8 +19,8 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// Until waits until the condition is true. After Max, the test fails with the name of the condition
-// and the values that seen returns.
+// Until waits until the condition is true. After Max, the test fails with the name of the condition and the results
+// of the functions in seen.
 func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	t.Helper()
 	pause := time.Millisecond
@@ -32,15 +32,15 @@ func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	}
 }
 
-// Value waits until ok accepts what get returns, and returns that value. After Max, the test fails
-// with the last value.
+// Value calls get until ok accepts the result, and returns that result. After Max, the test fails with the last
+// value.
 func Value[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
 	t.Helper()
 	Until(t, what, func() bool { got = get(); return ok(got) }, func() any { return got })
 	return got
 }
 
-// Becomes waits until get returns want. After Max, the test fails with the last value.
+// Becomes waits until get returns the wanted value. After Max, the test fails with the last value.
 func Becomes[T comparable](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	Value(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
@@ -74,8 +74,8 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// Receive returns the next value from the channel. After Max, the test fails with the channel's
-// name and the values that seen returns.
+// Receive returns the next value from the channel. After Max, the test fails with the channel's name and the results
+// of the functions in seen.
 func Receive[T any](t testing.TB, what string, from <-chan T, seen ...func() any) T {
 	t.Helper()
 	select {

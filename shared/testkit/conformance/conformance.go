@@ -86,7 +86,7 @@ func Fails(t testing.TB, err error, code fault.Code) {
 	}
 }
 
-// Race calls do n times concurrently and returns each racer's error.
+// Race calls the function do n times concurrently and returns each racer's error.
 func Race(n int, do func(racer int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})

@@ -25,7 +25,7 @@ type test struct {
 
 func (s test) Says() string { return s.says }
 
-// RunNames is the suite. Package namestest would export it as Run. Each test calls open for a new store.
+// RunNames is the suite. Package namestest would export it as Run. Each test calls the function open for a new store.
 func RunNames(t *testing.T, open func(t *testing.T) Names) {
 	conformance.Run(t, func(t *testing.T, _ string, one test) { one.run(t, open(t)) },
 		conformance.About("taking", []test{

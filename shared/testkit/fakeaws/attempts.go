@@ -80,8 +80,8 @@ func isConflict(err error) bool {
 	return conflict
 }
 
-// jitter returns a wait of at most longest. It depends on the rejected call and the time. It does
-// not depend on the order of calls, because the order of concurrent calls is random.
+// jitter returns a wait up to the given maximum. It depends on the rejected call and the time. It does not depend on
+// the order of calls, because the order of concurrent calls is random.
 func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
 	h := fnv.New64a()
 	var number [16]byte
@@ -101,7 +101,7 @@ type hold struct {
 
 type locks map[itemKey][]hold
 
-// meets reports whether another caller's transaction locks the item at any time between from and until.
+// meets reports whether another caller's transaction locks the item at any time in the given period.
 func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	for _, h := range l[key] {
 		if h.turn != turn && from.Before(h.until) && !until.Before(h.from) {

@@ -29,8 +29,8 @@ type DynamoDB struct {
 	// tokens maps the tokens of completed transactions to their times. recent lists the tokens in order.
 	tokens map[string]time.Time
 	recent []string
-	// locks holds the items locked by transactions. now and turn belong to the current attempt.
-	// rejected is the last partition that rejected an attempt.
+	// locks holds the items locked by transactions. The fields now and turn belong to the current attempt. rejected
+	// is the last partition that rejected an attempt.
 	locks    locks
 	now      time.Time
 	turn     int64

@@ -42,7 +42,7 @@ type Cloud struct {
 	clock    Clock
 
 	mu sync.Mutex
-	// sent is the metadata of all responses in the second sentAt.
+	// sent is the metadata of all responses in the current second, which is in sentAt.
 	sent   middleware.Metadata
 	sentAt int64
 }

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// still is a clock that moves only when the test says so.
+// A still clock moves only when the test says so.
 type still struct {
 	now  time.Time
 	turn int64
@@ -106,8 +106,8 @@ func TestCapacityUnitsFollowSizes(t *testing.T) {
 	}
 }
 
-// A partition at its limit rejects reads and writes, each after all attempts of the call. Other
-// partitions, and the next second, are not affected.
+// A partition at its limit rejects reads and writes. A call fails only after all its attempts. Other partitions, and
+// the next second, are not affected.
 func TestHotPartitionRejectsCalls(t *testing.T) {
 	t.Parallel()
 	c, client, clock := newTest()

@@ -79,8 +79,8 @@ func added(set types.AttributeValue, more []string) types.AttributeValue {
 	return &types.AttributeValueMemberSS{Value: all}
 }
 
-// without returns the set without the elements in less. It returns nil instead of an empty set, because DynamoDB has
-// no empty sets.
+// without returns a copy of the set that lacks the given elements. It returns nil instead of an empty set, because
+// DynamoDB has no empty sets.
 func without(set types.AttributeValue, less []string) types.AttributeValue {
 	had, ok := set.(*types.AttributeValueMemberSS)
 	if !ok {

@@ -45,8 +45,8 @@ type Total struct {
 }
 
 type meter struct {
-	// present is the current second. seconds holds the present and later seconds, because attempts
-	// may be ahead of the clock. now is the second of the current attempt.
+	// present is the current second. seconds holds data for the current and later seconds, because attempts may be
+	// ahead of the clock. now is the second of the current attempt.
 	present int64
 	seconds map[int64]*second
 	now     *second
@@ -72,8 +72,8 @@ func (m *meter) reset() {
 	m.at(m.present, m.present)
 }
 
-// at selects the second of an attempt and closes seconds before the present one. It reports whether
-// the present second is new.
+// at selects the second of an attempt, and closes all seconds before the present one. It reports whether the present
+// second is new.
 func (m *meter) at(present, attempt int64) (changed bool) {
 	if present != m.present {
 		m.present, changed = present, true

@@ -181,7 +181,7 @@ func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
 	}
 }
 
-// lease makes a message available again after length, unless it has been deleted or leased again.
+// lease makes a message available again after the given time, unless it has been deleted or leased again.
 func (s *SQS) lease(q *Queue, m *message, length time.Duration) {
 	m.until = s.clock.Now().Add(length)
 	receipt, until := m.receipt, m.until

@@ -165,7 +165,7 @@ func keyOf(id, part string) item {
 	}
 }
 
-// write performs a state's write, then calls next.
+// write performs a state's write, and then calls the function next.
 func (s *StepFunctions) write(in *dynamodb.UpdateItemInput, tried int, next func()) {
 	_, err, _ := s.cloud.DynamoDB.call(in)
 	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)

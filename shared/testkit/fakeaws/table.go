@@ -64,7 +64,7 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if after is nil. It returns the units used in each index partition.
+// set replaces an item, or removes it if the new item is nil. It returns the units used in each index partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64
@@ -149,8 +149,8 @@ func same(a, b item) bool {
 	return maps.EqualFunc(a, b, func(x, y types.AttributeValue) bool { return x == y || reflect.DeepEqual(x, y) })
 }
 
-// find returns up to limit items of a partition that match a key condition, in order, starting
-// after a key. If more items follow, last is the key of the last returned item.
+// find returns a partition's items that match a key condition, in order, starting after a key, up to the limit. If
+// more items follow, last is the key of the last returned item.
 func (s *items) find(matches condition, sc scope, after string, backward bool, limit int) (found []item, last string) {
 	if s == nil {
 		return nil, ""

@@ -14,8 +14,8 @@ type write struct {
 	condition  *string
 	names      map[string]string
 	values     item
-	// item is the complete new item. update changes the existing item. A write with neither removes
-	// the item or, if check is set, only checks it.
+	// item is the complete new item. update changes the existing item. A write with neither of them removes the item,
+	// or only checks it if check is set.
 	item    item
 	update  *string
 	check   bool
@@ -31,7 +31,7 @@ func (d *DynamoDB) before(w write) (item, bool) {
 	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
 }
 
-// make performs the write and returns the new item. each is the factor by which units are multiplied.
+// make performs the write and returns the new item. It multiplies the units by the factor in each.
 func (d *DynamoDB) make(w write, before item, each float64) item {
 	p := partition{w.table.Name, w.hash}
 	after := before

@@ -156,7 +156,7 @@ func accountOf(arn string) string {
 	return ""
 }
 
-// key returns a condition key's values. Case does not matter in its name.
+// key returns the values of a condition key, whose case does not matter.
 func (r Request) key(name string) []string {
 	for key, values := range r.Context {
 		if strings.EqualFold(key, name) {

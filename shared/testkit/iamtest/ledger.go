@@ -37,8 +37,8 @@ func (l *Ledger) Of(role string) []Request {
 	return requests
 }
 
-// Unseen describes permissions that are needed although no test can show it, and why. Role and Action are
-// patterns for path.Match. Resource is part of an ARN; if empty, it matches every resource.
+// Unseen describes permissions that are needed although no test can show the need. Why is the reason. Role and Action
+// are patterns for path.Match. Resource is part of an ARN, or empty to match every resource.
 type Unseen struct{ Role, Action, Resource, Why string }
 
 func (u Unseen) is(p Permission) bool {
@@ -47,7 +47,7 @@ func (u Unseen) is(p Permission) bool {
 	return role && action && strings.Contains(p.Resource, u.Resource)
 }
 
-// Judge returns the roles' permissions that no request needed, except those in unseen.
+// Judge returns the roles' permissions that no request needed, except the permissions listed in unseen.
 func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
 	var wrong []string
 	for _, role := range roles {

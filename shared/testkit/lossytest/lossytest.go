@@ -15,8 +15,8 @@ const overtaken = 25 * time.Millisecond
 
 // Faults describes the faults in one direction. The zero value means no faults.
 type Faults struct {
-	// Drop is the fraction of packets, from 0 to 1, that are lost. Duplicate is the fraction that arrive twice, and
-	// Reorder the fraction that later packets overtake.
+	// Drop is the fraction of packets, from 0 to 1, that are lost. Duplicate is the fraction that arrive twice.
+	// Reorder is the fraction that later packets overtake.
 	Drop, Duplicate, Reorder float64
 	// Every packet is delayed by Delay plus a random fraction of Jitter.
 	Delay, Jitter time.Duration

@@ -14,8 +14,8 @@ import (
 const maxPacket = 64 << 10
 
 // Relay forwards UDP packets and TCP connections between clients, which connect to its address, and a server. A
-// server that announces an address to its clients, such as a WebRTC server, must announce the relay's address:
-// for example, 127.0.0.2 with the same port if the server is at 127.0.0.1.
+// server that announces an address to its clients, such as a WebRTC server, must announce the relay's address. If the
+// server is at 127.0.0.1, this is for example 127.0.0.2 with the same port.
 type Relay struct {
 	to       string
 	socket   *net.UDPConn
@@ -70,8 +70,8 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set sets the faults of future UDP packets. up applies to packets to the server, and down to packets to its clients.
-// Packets in transit are not affected.
+// Set sets the faults of future UDP packets. up applies to packets to the server. down applies to packets to the
+// server's clients. Packets in transit are not affected.
 func (r *Relay) Set(up, down Faults) {
 	r.up.set(up)
 	r.down.set(down)

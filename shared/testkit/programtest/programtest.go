@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Folder returns the folder for built programs: TEST_PROGRAMS if set, own otherwise. Programs that
-// are already up to date in that folder are not linked again.
+// Folder returns the folder for built programs: the value of TEST_PROGRAMS if it is set, otherwise the given folder.
+// Programs that are already up to date in that folder are not linked again.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
@@ -37,8 +37,9 @@ func Build(ctx context.Context, folder, pkg string) (string, error) {
 	return program, nil
 }
 
-// Main builds the program of a package with Build and stores its path in program, runs the tests, and returns the
-// exit code for os.Exit. After the tests it removes the program, unless the program is in TEST_PROGRAMS.
+// Main builds a package's program with Build and stores the program's path in the variable program. It then runs the
+// tests and returns the exit code for os.Exit. After the tests it removes the program, unless the program is in
+// TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {

@@ -78,7 +78,7 @@ func TestVideosHaveDescribedProperties(t *testing.T) {
 	}
 }
 
-// The bombs are valid: a decoder that unpacks one finds the size that it claims.
+// The bombs are valid. A decoder that unpacks one finds the size that its header claims.
 func TestPNGBombHasClaimedSize(t *testing.T) {
 	const side = 5_000
 	file, err := os.Open(mediatest.PNGBomb(t, side))

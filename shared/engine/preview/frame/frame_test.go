@@ -150,7 +150,8 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference is the mean difference between channel levels, after averaging over squares that are side pixels wide.
+// difference averages both pictures over squares with the given side, in pixels, and returns the mean difference
+// between the channel levels.
 func difference(t testing.TB, a, b image.Image, side int) float64 {
 	t.Helper()
 	size := a.Bounds().Size()
@@ -187,8 +188,8 @@ func flat(from image.Image) []uint8 {
 	return to.Pix
 }
 
-// alike fails unless the live picture is close to the finished one: pixel by pixel within JPEG's limits, and more
-// closely when averaged over squares of eight pixels, which evens out grain and compression.
+// alike fails unless the live picture is close to the finished one. Single pixels may differ as much as JPEG
+// requires. Averages over squares of eight pixels must be closer, because averaging evens out grain and compression.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
 	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)

@@ -55,7 +55,8 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// A change of user resets the death signal. If the server has died in the meantime, writing the status fails.
+		// A change of user resets the death signal, so set it again. If the server has died in the meantime, writing
+		// the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -179,8 +180,8 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, reports success, and executes the program. Once it has limited the address space, it
-// must not allocate: Go's runtime uses more address space than some programs are allowed.
+// become sets the limits, reports success, and executes the program. Once it has limited the address space, it must
+// not allocate, because Go's runtime uses more address space than some programs are allowed.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

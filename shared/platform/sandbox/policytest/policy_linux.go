@@ -50,9 +50,9 @@ var unknown = []string{
 	"map_shadow_stack", "cachestat",
 }
 
-// The ioctl requests that libraries make on any file: is it a terminal and how wide, how much can be read, set
-// blocking (FIONBIO) and close on exec (FIOCLEX). The numbers are from asm-generic/ioctls.h, which all architectures
-// with a filter share.
+// The ioctl requests that libraries make on any file. They ask whether the file is a terminal, how wide the terminal
+// is, and how much can be read, or they set blocking (FIONBIO) and close on exec (FIOCLEX). The numbers are from
+// asm-generic/ioctls.h, which all architectures with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
@@ -67,11 +67,11 @@ var commands = []uint64{
 // ofProcess lists calls whose first argument is the process to change. 0 means the calling process.
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
-// Filter returns the seccomp filter for an architecture, given as a GOARCH value. The filter allows
-// only the calls above, clone only for threads, and signals, limits and priorities only for the
-// program itself. It contains launcher.OwnProcess instead of the process id.
+// Filter returns the seccomp filter for an architecture, given as a GOARCH value. The filter allows only the calls
+// above. It allows clone only for threads, and it allows signals, limits and priorities only for the program itself.
+// It contains launcher.OwnProcess instead of the process id.
 //
-// Errors: the seccomp library does not know the architecture.
+// Filter fails if the seccomp library does not know the architecture.
 func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	known, err := arch.GetInfo(architecture)
 	if err != nil {

@@ -9,7 +9,7 @@ const MaxFrame = 1 << 20
 // The layout of the memory that server and helper share. Each area has one writer: the server
 // writes FrameIn and PictureIn, the helper writes the others.
 const (
-	// In bytes. A frame that is one pixel high or wide has as many chroma bytes as luma bytes.
+	// maxPicture is in bytes. A frame that is one pixel high or wide has as many chroma bytes as luma bytes.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
 	// MaxOut limits the size of an encoded frame, in bytes.
 	MaxOut = 4 << 20

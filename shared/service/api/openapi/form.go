@@ -103,8 +103,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Omit conditional defaults: generated clients would always send them, but they are invalid
-		// without the other field.
+		// Omit conditional defaults, because generated clients would always send them, but they are invalid without
+		// the other field.
 		add("default", field.Default)
 	}
 	return s

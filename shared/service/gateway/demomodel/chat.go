@@ -198,7 +198,8 @@ type reply struct {
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the name of the function to call with the text as its arguments, or empty for content.
+	// function is the name of the function to call with the text as its arguments. It is empty if the text is the
+	// reply's content.
 	function, callID string
 	// pieces are streamed in order. Each piece contains one token, or several tokens that encode one character.
 	pieces []string

@@ -1,7 +1,7 @@
 // Package demomodel is a small model server for first runs and tests, with OpenAI's interface.
 //
-// The same request always gets the same reply, composed from the request. Tool arguments and structured output
-// match their JSON Schema, limits and stop sequences apply, and usage counts the tokenizer's tokens.
+// The same request always gets the same reply, composed from the request. Tool arguments and structured output match
+// their JSON Schema. Limits and stop sequences apply. The usage contains the tokenizer's token counts.
 package demomodel
 
 import (

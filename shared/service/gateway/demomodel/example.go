@@ -16,7 +16,7 @@ var unsupported = []string{
 // exampleOf returns a value that matches the JSON Schema, with only the required properties. A missing or null schema
 // gives an empty object.
 //
-// Errors: the schema is invalid or uses an unsupported keyword that restricts values.
+// It fails if the schema is invalid or uses an unsupported keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil

@@ -99,7 +99,8 @@ const MaxCalls = 1000
 
 var ErrManyCalls = fmt.Errorf("the response calls more than %d functions", MaxCalls)
 
-// ErrInterleaved means that a server continued a call that was complete or after which it sent text.
+// ErrInterleaved means that a server continued a function call although the call was complete or text had followed
+// it.
 var ErrInterleaved = errors.New("the response continues an earlier function call")
 
 func (w *walk) choice(choice gjson.Result) error {

@@ -360,8 +360,8 @@ func TestNamespacesAreTranslated(t *testing.T) {
 	}
 }
 
-// A tool with text input becomes a function with one parameter. Its calls are translated back, and
-// once more to function calls in the next turn.
+// A tool with text input becomes a function with one parameter. Its calls are translated back. In the next turn, they
+// are translated to function calls again.
 func TestCustomToolsAreTranslated(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
 		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +

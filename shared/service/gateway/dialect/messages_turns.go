@@ -79,8 +79,8 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	}
 }
 
-// user writes the tool results as separate messages, followed by the other blocks and the results'
-// images, because few servers accept images in a tool message.
+// user writes the tool results as separate messages, followed by the other blocks and the results' images. Few
+// servers accept images in a tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0
 	w.elements(content, place, func(i int, block gjson.Result) {

@@ -21,7 +21,7 @@ const (
 	maxCopy = 64 << 10
 )
 
-// Edit replaces the bytes [From:To] of a JSON text with With.
+// Edit replaces the bytes [From:To] of a JSON text with the content of With.
 type Edit struct {
 	From, To int
 	With     []byte
@@ -67,8 +67,8 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. It copies a short text, because the buffer may be
-// reused while an abandoned call is still sending it.
+// Reader returns a reader of the edited text. It copies a short text, because an abandoned call may still be sending
+// the text when its buffer is reused.
 func (e Edited) Reader() io.Reader {
 	if len(e.text) <= maxCopy {
 		return bytes.NewReader(e.Bytes())
@@ -136,9 +136,9 @@ func AppendQuote(out []byte, text string) []byte {
 // unsafeString converts bytes to a string without copying. The bytes must not change while the string is in use.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject parses a text as a single JSON object. ok is false for other texts and for texts nested deeper than
-// MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would crash the process. The Index
-// values of the result and its members are relative to the start of the text.
+// ParseObject parses a text as a single JSON object. ok is false for other texts. It is also false for texts nested
+// deeper than MaxDepth, because gjson uses a stack frame per level and megabytes of brackets would crash the process.
+// The Index values of the result and its members are relative to the start of the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {
@@ -169,8 +169,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// EndOfString returns the index of the quote that closes the string at start, or len(body) if the
-// string is not closed.
+// EndOfString returns the index of the quote that closes the string at the given index, or len(body) if the string is
+// not closed.
 func EndOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')

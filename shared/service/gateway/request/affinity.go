@@ -16,10 +16,10 @@ const (
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes the part that a conversation's calls share, so that they go to the model server that has it
-// cached (docs/contract/gateway.md#affinity). This is the key if the caller sends one, otherwise the body's
-// prompt_cache_key, otherwise the system prompt and everything before the model's first message. It returns 0 if
-// all of these are absent. The hash includes the account and is the same on every instance.
+// Affinity hashes the beginning that a conversation's calls share, so that they go to the model server that has it
+// cached (docs/contract/gateway.md#affinity). It hashes the key if the caller sends one, otherwise the body's
+// prompt_cache_key, otherwise the system prompt and everything before the model's first message. It returns 0 if all
+// of these are absent. The hash includes the account and is the same on every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
 		return 0 // no caching on these routes
@@ -150,7 +150,7 @@ func (b *beginning) texts(body []byte, i int) (end int) {
 	return endOf(body, i)
 }
 
-// eachMember calls visit with the name and value offset of each member of the object at i. visit
+// eachMember calls the function visit with the name and the value's offset for each member of the object at i. visit
 // returns the end of the value. eachMember returns the end of the object.
 func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (end int) {
 	for i = next(body, i+1); body[i] != '}'; i = next(body, i) {

@@ -21,8 +21,8 @@ func problem(err error) string {
 	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
 }
 
-// Walk returns the tokens of a body with their positions. Strings of at least long bytes are cut
-// out. If long is -1, no strings are.
+// Walk returns the tokens of a body with their positions. It cuts out strings of the given minimum length, in bytes.
+// If that length is -1, it cuts out none.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

@@ -156,8 +156,8 @@ func required(route catalog.Route) []field {
 	return []field{promptField}
 }
 
-// misplaced reports whether a name is another route's token limit. Model servers that convert
-// between routes read it here too, and callers must not be able to bypass a limit with it.
+// misplaced reports whether a name is another route's token limit. Model servers that convert between routes read
+// such a limit on this route too, so callers could use it to bypass this route's limit.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -208,8 +208,8 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the known field for which a case-insensitive model server would mistake a name. MAX_TOKENS must
-// not bypass a limit.
+// looksLike returns the known field for which a case-insensitive model server would mistake a name. Otherwise,
+// MAX_TOKENS could bypass the limit on max_tokens.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {

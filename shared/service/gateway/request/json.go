@@ -17,9 +17,9 @@ import (
 const (
 	// maxMembers limits the members of all objects in a request, because detecting duplicate names takes memory.
 	maxMembers = 1 << 18
-	// maxValues limits the commas in a request, and thus the values, because parsing each takes time.
+	// maxValues limits the commas in a request, and thus the values, because parsing each value takes time.
 	maxValues = 1 << 20
-	// maxParam limits how many bytes of a field name from the caller an error repeats.
+	// maxParam limits how many bytes of a caller's field name an error repeats.
 	maxParam = 256
 	// maxReaderBuffer is the size in bytes of the largest buffer that a reader keeps for the next body.
 	maxReaderBuffer = 16 << 10

@@ -50,7 +50,8 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks an embeddings input, which has a prompt's formats, or a Responses input that is not an array.
+// input checks an embeddings input, or a Responses input that is not an array. An embeddings input has a prompt's
+// formats.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -169,7 +170,7 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes is twice the length of the longest token in a vocabulary, a run of spaces.
+// maxTokenBytes is twice the length of a vocabulary's longest token, which is a run of spaces.
 const maxTokenBytes = 256
 
 // fits reports whether the prompt may fit into the model's context. It underestimates the token count, so it
@@ -265,8 +266,8 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 // maxIdentifier is the length in bytes of the longest identifiers that are not counted as text.
 const maxIdentifier = 64
 
-// texts reads one value, a prompt of any type, and calls yield with its texts. tokens is an estimate for media and the
-// chat template.
+// texts reads one value, which may be a prompt of any type, and calls yield with each of its texts. tokens is an
+// estimate for media and the chat template.
 func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 	switch r.kind() {
 	case '"':

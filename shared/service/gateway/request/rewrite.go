@@ -110,8 +110,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 	return min(n, limit)
 }
 
-// respond applies the rules for natively served Responses: the token limit, and no storage, which some servers enable
-// by default. It returns the forwarded limit, or else the model's limit.
+// respond applies the rules for natively served Responses: it limits the tokens, and it turns off storage, which some
+// servers enable by default. It returns the forwarded limit, or else the model's limit.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {

@@ -40,7 +40,7 @@ type scan struct {
 	// some servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is the number of token ids in all prompts together, and longestIDs the number in the longest.
+	// tokenIDs is the number of token ids in all prompts together. longestIDs is the number in the longest prompt.
 	tokenIDs, longestIDs, prompts int
 	asText                        bool
 	beyondText                    bool

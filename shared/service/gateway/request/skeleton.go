@@ -32,8 +32,8 @@ type cut struct {
 	at, removed int
 }
 
-// cutOut builds the skeleton by removing strings of at least long bytes, unless they may be names.
-// It returns false if there is nothing to cut out or too much would remain.
+// cutOut builds the skeleton. It removes strings of the given minimum length, unless they may be names. It returns
+// false if there is nothing to cut out or too much would remain.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0

@@ -76,7 +76,7 @@ func contraction(text string) int {
 	return 0
 }
 
-// run returns the end of the run of matching characters that starts at index from.
+// run returns the end of the run of matching characters that starts at the given index.
 func run(text string, from int, is func(rune) bool) int {
 	for at, r := range text[from:] {
 		if !is(r) {

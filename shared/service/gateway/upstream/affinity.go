@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// boundedLoad is the ratio of an upstream's load to its fair share above which calls with
-	// affinity to this upstream go to another upstream. Fair shares are proportional to weights.
+	// If the ratio of an upstream's load to its fair share exceeds boundedLoad, calls with affinity to this upstream
+	// go to another one. Fair shares are proportional to weights.
 	boundedLoad = 1.3
-	// evenLoad is the load, relative to the fair share, above which an upstream's weight falls.
-	// yielding is the exponent of that fall.
+	// evenLoad is the load, relative to the fair share, above which an upstream's weight falls. The weight is divided
+	// by the excess ratio to the power of yielding.
 	evenLoad = 1.05
 	yielding = 4
 	// loadTime is the time over which the load is averaged, so that random peaks move few calls
@@ -29,13 +29,14 @@ type average struct {
 	noted time.Time
 }
 
-// at returns the average at the given time, if number has been constant since the last call of note.
+// at returns the average at the given time, assuming that the number has not changed since the method note was last
+// called.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note updates the average, if number has been constant since the last call of note.
+// note updates the average, assuming that the number has not changed since the previous call.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }

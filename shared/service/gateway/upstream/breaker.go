@@ -34,8 +34,8 @@ func (b *breaker) clearIn(now time.Time, account string) time.Duration {
 	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }
 
-// admit starts a call that clearIn permits. It reports whether the call is a probe; pass this to succeed, fail or
-// abandon. The next probe may start after a wait, even if this probe is still running.
+// admit starts a call that clearIn permits. It reports whether the call is a probe. The methods succeed, fail and
+// abandon need this value. The next probe may start after a wait, even if this probe is still running.
 func (b *breaker) admit(account string, now time.Time) (probe bool) {
 	for _, key := range []string{account, anyAccount} {
 		if p, open := b.pauses[key]; open {

@@ -36,8 +36,8 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 	return e
 }
 
-// RoundTrip returns when the handler has started its response. The call ends when the request's
-// context does, even while the response body is being read, or when the body is closed.
+// RoundTrip returns when the handler has started its response. The call ends when the response body is closed or the
+// request's context ends, even while the body is being read.
 //
 // Errors: errors from the request's body; the context's cause; errEmbedded if the handler panicked;
 // http.ErrServerClosed after close.
@@ -115,7 +115,7 @@ func (e *embedded) close() {
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter
-	// started is closed when status and sent, a copy of the header, are set.
+	// started is closed once status and sent are set. sent is a copy of the header.
 	started chan struct{}
 	status  int
 	sent    http.Header

@@ -27,7 +27,7 @@ func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call 
 	}
 }
 
-// Responses of any size arrive complete, with their status and the header fields that were set before it.
+// Responses of any size arrive complete, with their status and all header fields that were set before the status.
 func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	size := 0
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {

@@ -29,8 +29,8 @@ func (b *h1Body) frame(r *Reply, chunked bool) {
 		// as the next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// If Content-Length is also present, do not reuse the connection: readers disagree about where the response
-		// ends (RFC 9112, section 6.3).
+		// If Content-Length is also present, do not reuse the connection, because readers disagree about where the
+		// response ends (RFC 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)

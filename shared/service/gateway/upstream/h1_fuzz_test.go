@@ -100,8 +100,8 @@ func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 	}
 }
 
-// A response that is accepted is read as net/http reads it, however its bytes arrive. A connection
-// is kept only if net/http would keep it.
+// An accepted response is read in the same way as by net/http, however its bytes arrive. A connection is kept only if
+// net/http would keep it.
 func FuzzWire(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed), false)

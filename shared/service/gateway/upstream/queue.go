@@ -13,7 +13,7 @@ import (
 // queueTick is the interval at which a queue checks for a free upstream.
 const queueTick = 100 * time.Millisecond
 
-// busyTime is how long an account whose call got a 429 waits for another call to end.
+// After a 429, an account's waiting calls start only when another call ends or busyTime has passed.
 const busyTime = 2 * queueTick
 
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue

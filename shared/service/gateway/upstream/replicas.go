@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// lookupEvery is the interval between lookups of a name while calls are being made. It varies
-	// by a tenth. lookupSoon is the interval after an address was unreachable.
+	// lookupEvery is the interval between lookups of a name while calls are being made. The interval varies by a
+	// tenth. lookupSoon is the interval after an address was unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is cached. A call that already has an old key waits for a
-// fetch only for staleSecretWait.
+// secretTTL is how long an upstream's key is cached. A call that already has an old key waits for a new one for at
+// most staleSecretWait.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
@@ -55,7 +55,7 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the running fetch has set value or err. It is nil if none is running.
+	// fetching is closed when the running fetch has stored its result in value or err. It is nil if none is running.
 	fetching chan struct{}
 	err      error
 }

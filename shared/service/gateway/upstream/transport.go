@@ -15,8 +15,8 @@ import (
 
 const (
 	connectTime = 5 * time.Second
-	// idleConnections limits the idle connections per upstream. Servers commonly keep connections
-	// for longer than idleConnectionTime, so a call rarely gets a closing connection.
+	// idleConnections limits the idle connections per upstream. Servers commonly keep connections for longer than
+	// idleConnectionTime, so a call rarely gets a connection that is being closed.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader limits the size of an upstream's response header, in bytes.

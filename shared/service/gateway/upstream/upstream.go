@@ -35,7 +35,7 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 // upstream is a model server and its state. It is kept if the next catalog also contains it.
 type upstream struct {
 	identity
-	// address is one of the addresses behind set's DNS name, or empty if the URL's host is used.
+	// address is the upstream's address if it was found through a DNS name, or empty if the URL's host is used.
 	address   string
 	set       *replicas
 	transport transport

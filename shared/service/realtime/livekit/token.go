@@ -65,7 +65,7 @@ func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {
 	_, err = jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.secret, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithIssuer(issuer),
 		jwt.WithExpirationRequired(), jwt.WithTimeFunc(t.now))
-	// An expired token has a valid signature: the library checks the signature before the claims.
+	// An expired token has a valid signature, because the library checks the signature before the claims.
 	expired = errors.Is(err, jwt.ErrTokenExpired)
 	if err != nil && !expired || c.Issuer != issuer || c.ExpiresAt == nil {
 		return Grant{}, false, fault.New(fault.Unauthorized, "The token is not valid.")

@@ -39,7 +39,8 @@ func Unmarshal(content []byte, m Message) error {
 type wire struct {
 	// out receives the encoded message if number is 0.
 	out []byte
-	// number and kind describe the field to read. Its value is in value if it is a varint, otherwise in content.
+	// number and kind describe the field to read. A varint's value is in value. Any other field's value is in
+	// content.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64
@@ -159,7 +160,7 @@ func visitFlag(w *wire, number protowire.Number, field *bool) {
 		value = 1
 	}
 	visitNumber(w, number, &value)
-	if flag := value != 0; flag != *field { // avoid needless writes: several goroutines may encode a message
+	if flag := value != 0; flag != *field { // avoid needless writes, because several goroutines may encode a message
 		*field = flag
 	}
 }

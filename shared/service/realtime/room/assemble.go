@@ -16,7 +16,8 @@ const (
 	maxEncoded, maxHeld = 1 << 20, 2048
 	// reorderTime is how long to wait for a late packet before requesting it again.
 	reorderTime = 4 * time.Millisecond
-	// lostTime is the longest wait for a packet. Beyond that, a new key frame arrives sooner.
+	// lostTime is the longest wait for a packet. After that time, requesting a key frame is faster than waiting
+	// longer.
 	lostTime = 400 * time.Millisecond
 )
 
@@ -42,7 +43,7 @@ type assembler struct {
 type part struct {
 	data      []byte
 	timestamp uint32
-	// size is the size of the entire packet, because data keeps all of it in memory.
+	// size is the size of the entire packet, because the slice data keeps the entire packet in memory.
 	size        int
 	first, last bool
 }

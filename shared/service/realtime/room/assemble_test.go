@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// packetsOf returns the packets of several frames. The sequence numbers start at first.
+// packetsOf returns the packets of several frames. The sequence numbers start at the given one.
 func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 	number := first
 	for frame := range frames {

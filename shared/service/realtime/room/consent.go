@@ -54,7 +54,7 @@ type askingConn struct {
 // proof records whether an address has agreed to receive packets.
 type proof struct {
 	unproven int // bytes sent without a valid answer
-	// request is the STUN request for the address. It was created at made and last sent at asked.
+	// request is the STUN request for the address. made is when it was created. asked is when it was last sent.
 	request               *stun.Message
 	made, asked, answered time.Time
 }

@@ -100,7 +100,7 @@ func networkOf(conn net.Conn) netip.Prefix {
 }
 
 // fairConn fails unless its first frame is a STUN request for a known user name. It is closed when its client has
-// read nothing for the duration stall.
+// read nothing for the time in stall.
 type fairConn struct {
 	net.Conn
 	enter func(name string) (leave func(), ok bool)

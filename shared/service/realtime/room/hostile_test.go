@@ -501,7 +501,8 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 	}
 }
 
-// The library reads a stream twice if a client declares it in several ways, and would panic.
+// If a client declares a stream in several ways, the library reads the stream twice. It would panic if the readers
+// did not take turns.
 func TestReadersOfStreamTakeTurns(t *testing.T) {
 	var reading, total atomic.Int64
 	source := interceptor.RTPReaderFunc(func([]byte, interceptor.Attributes) (int, interceptor.Attributes, error) {

@@ -45,8 +45,8 @@ const (
 	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 30, 500
-	// reportRate and reportBurst limit the bytes of reports, plus reportHead bytes for each packet. Browsers send
-	// about 20 packets of 100 bytes per second.
+	// reportRate and reportBurst limit the bytes of reports. Each packet counts as reportHead bytes more than its
+	// size. Browsers send about 20 packets of 100 bytes per second.
 	reportRate, reportBurst, reportHead = 40_000, 80_000, 200
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600. unwantedRate is the
 	// limit for clients that may only watch.
@@ -73,9 +73,9 @@ type intake struct {
 	// owners maps the SSRC of each stream of the connection to the mid of its section, or to "" if the client
 	// has not declared the stream.
 	owners map[uint32]string
-	// declared is the part of owners in the client's latest description.
+	// declared contains those streams of owners that the client's latest description declares.
 	declared map[uint32]string
-	// layered contains each section that has had a stream, and is true if the stream has a rid.
+	// layered has an entry for each section that has had a stream. The entry is true if the stream has a rid.
 	layered map[string]bool
 	// turns contains a lock for the readers of each stream, by SSRC.
 	turns    map[uint32]*sync.Mutex
@@ -134,9 +134,9 @@ func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWr
 	return s
 }
 
-// claim reports whether the description keeps each stream as it was: an SSRC is new or has belonged to the same section
-// before, and a section that has named a stream by its rid or SSRC still does so. Otherwise, the library would read one
-// stream twice, or one that has not started, and panic.
+// claim reports whether the description keeps each stream as it was. An SSRC must be new or have belonged to the same
+// section before. A section that has named a stream by its rid or SSRC must still do so. Otherwise, the library would
+// panic, because it would read one stream twice, or one that has not started.
 func (i *intake) claim(d description) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -160,9 +160,9 @@ func (i *intake) claim(d description) bool {
 	return len(i.owners) <= maxOpened
 }
 
-// drops reports whether a packet (RFC 7983, section 7) must be dropped: excess connectivity checks;
-// early media, of which the library would queue megabytes; excess handshake records, whose messages
-// it would keep; data beyond dataRate; and packets of other kinds.
+// drops reports whether a packet (RFC 7983, section 7) must be dropped. It drops excess connectivity checks, early
+// media (of which the library would queue megabytes), excess handshake records (whose messages the library would
+// keep), data beyond dataRate, and packets of other kinds.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) < 2:
@@ -179,10 +179,10 @@ func (i *intake) drops(packet []byte) bool {
 	return true
 }
 
-// knowsSource reports whether a media packet or report may pass. It limits packets per second, and the sources of
-// reports: the library keeps hundreds of bytes for each. It keeps a source of media only once one of its packets has
-// been authenticated (see buffer). The rate of reports is lower, because a 60-byte report can cost milliseconds and
-// megabytes.
+// knowsSource reports whether a media packet or report may pass. It limits the number of packets per second. It also
+// limits the number of report sources, because the library keeps hundreds of bytes for each. The library keeps a
+// media source only once one of its packets has been authenticated (see buffer). The rate of reports is lower,
+// because a 60-byte report can cost milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
 	const report, ofReport = 192, 4 // RFC 3550, section 6.4; RFC 5761, section 4
 	switch {
@@ -201,8 +201,8 @@ func (i *intake) knowsSource(packet []byte) bool {
 }
 
 // records returns the total size of a packet's records that do not contain application data (RFC 6347, section 4.1).
-// ok is false if the library would answer a record with a fatal alert, although its sender is unproven: then a forged
-// packet would end the connection.
+// ok is false if the library would answer a record from an unproven sender with a fatal alert, because then a forged
+// packet could end the connection.
 func (i *intake) records(packet []byte) (handshake int, ok bool) {
 	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
 	ended := i.early.Load() < 0
@@ -244,7 +244,7 @@ type stream struct {
 	reports, started bool
 
 	mu sync.Mutex
-	// packets is nil once the stream is closed, because the library may keep the stream.
+	// packets is set to nil when the stream is closed, because the library may keep the stream in memory.
 	packets *packetio.Buffer
 	unread  int
 }
@@ -345,9 +345,9 @@ func (i *intake) open() {
 
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
-// BindRemoteStream drops packets that skip too many of a stream's numbers, or of the numbers that all
-// of the client's streams share. One reader of an SSRC waits for another: a client can make the library
-// read a stream twice, which would panic, or leave a reader waiting forever after the end.
+// BindRemoteStream drops packets that skip too many of a stream's numbers, or of the numbers that all of the client's
+// streams share. Only one reader of an SSRC reads at a time. Otherwise, a client could make the library read a stream
+// twice at once, which would panic, or leave a reader waiting forever after the end.
 func (i *intake) BindRemoteStream(info *interceptor.StreamInfo, reader interceptor.RTPReader) interceptor.RTPReader {
 	own, shared := &newest{}, extensionID(info, sdp.TransportCCURI)
 	i.mu.Lock()

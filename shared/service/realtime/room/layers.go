@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// maxSections limits an offer's sections, and maxLines its lines except the client's addresses.
+	// maxSections limits an offer's sections. maxLines limits its lines, not counting the client's addresses.
 	// Browsers send up to 1,000 lines.
 	maxSections, maxLines = 24, 4096
 	// maxOffer limits the size of the offer that readOffer returns, in bytes. A browser's section has about 1,500.
 	maxOffer = 48 << 10
-	// maxLine limits a line in bytes, because the library compares elements of a line with each other.
+	// maxLine is the maximum length of a line in bytes. A long line would be slow, because the library compares its
+	// elements with each other.
 	maxLine = 2 << 10
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
@@ -25,8 +26,8 @@ const (
 // errOffer is returned for an offer that is ambiguous or would take too long to process.
 var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
-// usual limits the lines of each attribute in a section, and in the session. Other attributes are
-// removed, because the library acts on them and keeps memory for each line.
+// usual is the maximum number of lines with each attribute, in each section and in the session's own part. Other
+// attributes are removed, because the library acts on them and keeps memory for each line.
 var usual = map[string]int{
 	"group": 1, "extmap-allow-mixed": 1, "msid-semantic": 1, "ice-ufrag": 1, "ice-pwd": 1, "ice-options": 1,
 	"fingerprint": 1, "setup": 1, "mid": 1, "rtcp-mux": 1, "rtcp-rsize": 1, "rtpmap": 2, "fmtp": 2, "rtcp-fb": 8,
@@ -42,7 +43,7 @@ var extensions = []string{
 // description is a client's offer or answer, prepared for the library.
 type description struct {
 	text string
-	// sound is true if the client sends sound, and data if it wants a data connection.
+	// sound is true if the client sends sound. data is true if the client wants a data connection.
 	sound, data bool
 	// sources maps the SSRC of each stream to the mid of its section. layered contains the mids of sections whose
 	// stream has a rid instead.
@@ -51,8 +52,8 @@ type description struct {
 }
 
 // readOffer prepares a client's offer. It keeps only the usual attributes, the supported codecs, the best of a
-// camera's sizes, and one stream of a section. It removes the client's addresses, because the server never
-// initiates a connection.
+// camera's sizes, and one stream per section. It removes the client's addresses, because the server never initiates a
+// connection.
 func readOffer(text string) (d description, err error) {
 	text, compact := withoutAddresses(text)
 	if !compact {
@@ -165,7 +166,7 @@ func declared(media *sdp.MediaDescription) (sources []uint32) {
 	return sources
 }
 
-// tidy returns the usual attributes for which keep returns true.
+// tidy returns the usual attributes for which the function keep returns true.
 func tidy(attributes []sdp.Attribute, keep func(sdp.Attribute) bool) []sdp.Attribute {
 	counts := map[string]int{}
 	return slices.DeleteFunc(attributes, func(a sdp.Attribute) bool {
@@ -210,9 +211,9 @@ func cut(value string) (first, rest string) {
 	return first, rest
 }
 
-// withoutAddresses removes the client's addresses and unused kinds of lines. compact is false if the rest has too
-// many lines or, for its length, too many elements, each of which needs 100 bytes of memory or more. It is also false
-// if there is more than one time: clients send one (RFC 8866, sections 5.9 to 5.11).
+// withoutAddresses removes the client's addresses and unused kinds of lines. compact is false if too many lines
+// remain or, for their length, too many elements, each of which needs 100 bytes of memory or more. compact is also
+// false if there is more than one time description (RFC 8866, sections 5.9 to 5.11), because clients send only one.
 func withoutAddresses(text string) (kept string, compact bool) {
 	var out strings.Builder
 	out.Grow(len(text))

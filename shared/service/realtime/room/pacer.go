@@ -12,7 +12,7 @@ const (
 	// paceFactor is the ratio of the send rate to the estimated bandwidth. A frame must be sent
 	// well before the next one is due.
 	paceFactor = 2.5
-	// paceBurst is the number of bytes that may be sent unpaced: a typical frame.
+	// paceBurst is the number of bytes that may be sent unpaced, about the size of a typical frame.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
 	// paceMost limits the bytes that may wait. Packets that would wait for more than a second are dropped.

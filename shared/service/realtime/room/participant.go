@@ -37,7 +37,8 @@ type participant struct {
 	socket *websocket.Conn
 	// away is the timer that removes a participant that does not reconnect.
 	away *time.Timer
-	// For own, the client sends offers; for other, the server does. In version 1 they are the same connection.
+	// The client sends the offers for the peer own, and the server sends the offers for the peer other. In version 1
+	// they are the same connection.
 	own, other *peer
 	// hasVideo and hasSound mean that the server's tracks have been added to a connection.
 	hasVideo, hasSound bool
@@ -302,7 +303,8 @@ func (p *participant) addSound() {
 	}
 }
 
-// fails removes the participant if err, an error from the library, is not nil. The client may join again.
+// fails handles the result of a library call. If err is not nil, fails removes the participant. The client may join
+// again.
 func (p *participant) fails(err error) {
 	if err == nil {
 		return

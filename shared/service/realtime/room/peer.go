@@ -38,8 +38,9 @@ type peer struct {
 	bandwidth *bandwidth
 	bounds    *intake
 	// connected is true once the media transport is up. associates is true once the client has described a data
-	// connection. early counts the descriptions until both connections are up, because the library keeps these.
-	// described is the time of the first description, or of the first one with data, in Unix nanoseconds, or 0.
+	// connection. early counts the descriptions until both connections are up, because the library keeps these
+	// descriptions. described is the time of the first description, or of the first one with data, in Unix
+	// nanoseconds. It is 0 before that.
 	connected, associates atomic.Bool
 	early                 atomic.Int32
 	described             atomic.Int64
@@ -66,7 +67,8 @@ func (p *peer) isLate() bool {
 }
 
 // describeClient applies a client's description and remembers the client's credentials. A client may not have more
-// than maxSections sections in all: for each, the library keeps a transceiver as long as the connection.
+// than maxSections sections in total, because the library keeps a transceiver for each as long as the connection
+// exists.
 func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
 	if !p.bounds.claim(d) {
 		return errOffer
@@ -85,7 +87,8 @@ func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
 	return nil
 }
 
-// newPeer returns a peer that uses the color space c. It calls overflow if the client exceeds the limits.
+// newPeer returns a peer that uses the color space c. It calls the function overflow if the client exceeds the
+// limits.
 func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
@@ -112,8 +115,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	return &peer{PeerConnection: connection, bandwidth: limit, bounds: bounds}, nil
 }
 
-// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it sends nothing to an
-// address before it has received a packet from there, and little before the address has answered a request.
+// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5). It sends nothing to an
+// address before it has received a packet from that address, and little before the address has answered a request.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -182,8 +185,8 @@ func (p *Ports) registerInterceptors(
 	return errors.Join(err1, err2, err3, err4, err5)
 }
 
-// answer answers an offer that readOffer returned. It calls before once the offer has been applied, and then creates
-// the answer.
+// answer answers an offer that readOffer returned. Once the offer has been applied, it calls the function before. It
+// then creates the answer.
 func (p *peer) answer(offer description, before func() error) (string, error) {
 	if err := p.describeClient(webrtc.SDPTypeOffer, offer); err != nil {
 		return "", err

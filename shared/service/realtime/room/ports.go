@@ -28,8 +28,8 @@ const (
 	maxFromPeer = 16
 	// A TCP connection is closed if its client reads nothing for stallTime.
 	stallTime = 20 * time.Second
-	// tcpBuffer limits the bytes queued for a slow TCP client, and separately the bytes that the
-	// system queues. It is half a second of video.
+	// tcpBuffer limits the bytes queued for a slow TCP client. A separate limit of the same size applies to the bytes
+	// that the system queues. It is half a second of video.
 	tcpBuffer = 128 << 10
 	// maxWaiting is the maximum number of packets that wait for a peer.
 	maxWaiting = 512
@@ -129,7 +129,7 @@ type quietTCP struct {
 	listener *fairListener
 }
 
-// quietConn drops the packets that bounds rejects.
+// quietConn drops the packets that the intake rejects.
 type quietConn struct {
 	net.PacketConn
 	bounds *intake
@@ -212,9 +212,8 @@ func (c *queueConn) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 // addressesOf returns the addresses that a listener is bound to. If these are all of the machine's, it omits
-// link-local ones, because clients cannot know their zone. If public addresses are configured, it returns, for each
-// of them, the local address from which packets to it are sent, so that each public address maps to one local
-// address.
+// link-local ones, because clients cannot know their zone. If public addresses are configured, it returns one local
+// address for each of them, from which packets to the public address are sent.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {

@@ -70,7 +70,7 @@ type Room struct {
 	participants map[string]*participant // keyed by identity
 	// source receives the camera's video. It is nil without a camera.
 	source *receiver
-	// placed means that times already includes the current source.
+	// placed means that the timeline in times already includes the current source.
 	placed bool
 	times  timeline
 	// keyReported is when KeyWanted last returned true.

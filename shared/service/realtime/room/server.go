@@ -83,7 +83,7 @@ func (s *Server) remove(r *Room) {
 	delete(s.rooms, r.name)
 }
 
-// Token returns a token for a room. publish permits publishing in it, not only watching.
+// Token returns a token for a room. If publish is set, the token permits publishing in the room, not only watching.
 func (s *Server) Token(r *Room, publish bool) (string, error) {
 	who := "viewer-"
 	if publish {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxSignal limits a client's message, in bytes. It may contain a session description.
+	// maxSignal is the maximum size of a client's message, in bytes. The message may contain a session description.
 	maxSignal = 256 << 10
-	// Clients ping every pingInterval and wait pingTimeout for the reply. A client that is silent
-	// for longer than silence is disconnected.
+	// Clients ping every pingInterval and wait pingTimeout for the reply. silence is the time without a message after
+	// which a client is disconnected.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
 	// answerTime limits the negotiation of the first connection.
 	answerTime = 30 * time.Second

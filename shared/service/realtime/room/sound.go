@@ -57,7 +57,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 		if err != nil {
 			return
 		}
-		s.current.CompareAndSwap(nil, track) // if the other track has ended
+		s.current.CompareAndSwap(nil, track) // the other track may have ended
 		packet := &rtp.Packet{}
 		if s.current.Load() != track || !s.rate.Allow() || packet.Unmarshal(bytes.Clone(content[:n])) != nil ||
 			len(packet.Payload) > maxSoundSize {

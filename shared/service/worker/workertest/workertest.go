@@ -29,7 +29,7 @@ type Harness struct {
 	Fair bool
 }
 
-// Run runs the suite. open returns an empty harness, which it closes when the test ends.
+// Run runs the suite. open returns an empty harness, and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		t.Parallel() // the tests mostly wait

@@ -13,7 +13,7 @@ import (
 
 const frameTime = 40 * time.Millisecond
 
-// Publish sends the camera's frames at 25 per second, and sound.
+// Publish sends sound, and the camera's frames at 25 per second.
 func (c *Client) Publish() {
 	c.Helper()
 	camera, err := webrtc.NewTrackLocalStaticSample(

@@ -43,7 +43,8 @@ type Client struct {
 	testing.TB
 	Config
 
-	// The client sends offers for Own, the server for Other. In version 1 they are the same connection.
+	// The client sends the offers for Own, and the server sends the offers for Other. In version 1 they are the same
+	// connection.
 	Own, Other        *webrtc.PeerConnection
 	Joined            *livekit.JoinResponse
 	Seen, Heard       chan []byte
