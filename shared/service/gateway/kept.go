@@ -40,17 +40,16 @@ type keeping struct {
 	id string
 	// previous is the id of the response that the caller continues, as JSON, or nil.
 	previous []byte
-	// input is the compressed text before the response. inputLength is its length in bytes before compression.
-	input       []byte
-	inputLength int
-	memory      reservation
+	// input is packed.
+	input  []byte
+	memory reservation
 }
 
 // finder reads kept responses for one call. items contains their items by id.
 type finder struct {
 	*completion
 	memory reservation
-	items  map[string]string
+	items  map[string][]byte
 	found  int
 }
 
@@ -64,28 +63,33 @@ func (c *completion) resolve(body *[]byte) *apierror.Error {
 	if !ok {
 		return nil
 	}
-	f := finder{completion: c, memory: c.reservation(), items: map[string]string{}}
+	f := finder{completion: c, memory: c.reservation(), items: map[string][]byte{}}
 	defer f.memory.releaseAll()
 	previous, input := object.Get("previous_response_id"), object.Get("input")
 	var edits []jsonedit.Edit
 	if previous.Type == gjson.String {
-		last, err := f.read(strings.TrimPrefix(previous.Str, responsePrefix))
+		lastInput, last, err := f.read(strings.TrimPrefix(previous.Str, responsePrefix))
 		switch {
 		case err != nil:
 			return c.internal(err)
-		case !last.Exists() || last.Get("response.id").Str != previous.Str:
+		case !last.Exists() || last.Get("id").Str != previous.Str:
 			return notKept("previous_response_id")
 		}
 		c.keeping.previous = []byte(previous.Raw)
-		before := elements(last.Get("input"))
-		if output := elements(last.Get("response.output")); output != "" {
-			before += "," + output
+		before := []byte(elements(lastInput))
+		if output := elements(last.Get("output")); output != "" {
+			before = append(append(before, ','), output...)
 		}
 		edits = append(edits, jsonedit.Replace(previous, []byte("null")))
-		if input.Type == gjson.String {
-			edits = append(edits, jsonedit.Replace(input, []byte("["+before+","+userMessage(input.Raw)+"]")))
+		insert := func(at int, text string) { edits = append(edits, jsonedit.Edit{From: at, To: at, With: []byte(text)}) }
+		if start, end := input.Index, input.Index+len(input.Raw); input.Type == gjson.String {
+			insert(start, "[")
+			edits = append(edits, jsonedit.Edit{From: start, To: start, With: before})
+			insert(start, ","+beforeText)
+			insert(end, afterText+"]")
 		} else if input.Get("0").Exists() {
-			edits = append(edits, jsonedit.Edit{From: input.Index + 1, To: input.Index + 1, With: []byte(before + ",")})
+			edits = append(edits, jsonedit.Edit{From: start + 1, To: start + 1, With: before})
+			insert(start+1, ",")
 		}
 	}
 	var references []gjson.Result
@@ -102,12 +106,16 @@ func (c *completion) resolve(body *[]byte) *apierror.Error {
 	}
 	// Start with the newest reference, because a response is kept with its entire conversation and so contains the
 	// items of older references too.
+	length := jsonedit.New(*body, edits).Len()
 	for _, reference := range slices.Backward(references) {
 		item, err := f.item(reference.Get("id").Str)
 		if err != nil {
 			return c.internal(err)
 		}
-		edits = append(edits, jsonedit.Replace(reference, []byte(item)))
+		if length += len(item); length > MaxBody {
+			return tooLarge()
+		}
+		edits = append(edits, jsonedit.Replace(reference, item))
 	}
 	edited := jsonedit.New(*body, edits)
 	if edited.Len() > MaxBody {
@@ -131,9 +139,8 @@ func elements(array gjson.Result) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(array.Raw), "["), "]"))
 }
 
-func userMessage(text string) string {
-	return `{"type":"message","role":"user","content":` + text + `}`
-}
+// A string as input is the same as a message with this JSON around the string.
+const beforeText, afterText = `{"type":"message","role":"user","content":`, `}`
 
 func (g *Gateway) findKept(ctx context.Context, who credential.Principal, id string) ([]byte, error) {
 	if len(id) != keptIDLength {
@@ -142,68 +149,84 @@ func (g *Gateway) findKept(ctx context.Context, who credential.Principal, id str
 	return g.config.Responses.Find(ctx, who.Account(), id, g.config.Date())
 }
 
-// read returns a kept response with its input. If the account has no such response, kept.Exists() is false.
-func (f *finder) read(id string) (kept gjson.Result, err error) {
+// read returns a kept response and its input. If the account has no such response, answer.Exists() is false.
+func (f *finder) read(id string) (input, answer gjson.Result, err error) {
 	if f.found >= maxFound {
-		return kept, nil
+		return input, answer, nil
 	}
 	content, err := f.gateway.findKept(f.r.Context(), f.who, id)
 	if err != nil || content == nil {
-		return kept, err
+		return input, answer, err
 	}
-	if apiErr := f.memory.acquire(f.r.Context(), 2*int64(binary.BigEndian.Uint32(content))); apiErr != nil {
-		return kept, apiErr
+	// Each text is in memory three times: as text, as items, and as the input of the call.
+	length := int64(packedLength(content)) + int64(packedLength(afterPacked(content)))
+	if apiErr := f.memory.acquire(f.r.Context(), 3*length); apiErr != nil {
+		return input, answer, apiErr
 	}
 	f.found++
-	if kept, err = unpack(content); err == nil {
-		err = f.who.CheckModel(kept.Get("response.model").Str)
+	if answer, err = unpack(afterPacked(content)); err == nil {
+		err = f.who.CheckModel(answer.Get("model").Str)
+	}
+	if err == nil {
+		input, err = unpack(content)
 	}
 	if err != nil {
-		return kept, err
+		return input, answer, err
 	}
-	for _, list := range []string{"input", "response.output"} {
-		kept.Get(list).ForEach(func(_, item gjson.Result) bool {
-			f.items[item.Get("id").Str] = item.Raw
+	for _, list := range []gjson.Result{input, answer.Get("output")} {
+		list.ForEach(func(_, item gjson.Result) bool {
+			f.items[item.Get("id").Str] = []byte(item.Raw)
 			return true
 		})
 	}
-	return kept, nil
+	return input, answer, nil
 }
 
 // item returns a kept item. If necessary, it first reads the item's response. The response's id is the last part of
 // the item's id that has keptIDLength characters. A missing item ends the call, so each call makes at most maxFound+1
 // queries.
-func (f *finder) item(id string) (string, error) {
-	if f.items[id] == "" {
+func (f *finder) item(id string) ([]byte, error) {
+	if f.items[id] == nil {
 		key := ""
 		for part := range strings.SplitSeq(id, "_") {
 			if len(part) == keptIDLength {
 				key = part
 			}
 		}
-		if _, err := f.read(key); err != nil {
-			return "", err
+		if _, _, err := f.read(key); err != nil {
+			return nil, err
 		}
 	}
-	if item := f.items[id]; item != "" && id != "" {
+	if item := f.items[id]; item != nil && id != "" {
 		return item, nil
 	}
-	return "", notKept("input")
+	return nil, notKept("input")
 }
 
-// Kept content starts with the length of a JSON text. The text follows, compressed as two gzip members.
-const beforeInput, beforeResponse = `{"input":`, `,"response":`
+// Kept content is the packed input and the packed response. pack puts two lengths in bytes, of the text and of its
+// compressed form, before the compressed form.
+func pack(text []byte) []byte {
+	compressed := httpserver.Compress(text)
+	packed := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	return append(binary.BigEndian.AppendUint32(packed, uint32(len(compressed))), compressed...)
+}
 
+func packedLength(packed []byte) uint32 { return binary.BigEndian.Uint32(packed) }
+
+func afterPacked(content []byte) []byte { return content[8+binary.BigEndian.Uint32(content[4:]):] }
+
+// unpack parses the first packed JSON text of the content.
 func unpack(content []byte) (gjson.Result, error) {
-	text := make([]byte, binary.BigEndian.Uint32(content))
-	reader, err := gzip.NewReader(bytes.NewReader(content[4:]))
+	var text strings.Builder
+	text.Grow(int(packedLength(content)))
+	reader, err := gzip.NewReader(bytes.NewReader(content[8:]))
 	if err == nil {
-		_, err = io.ReadFull(reader, text)
+		_, err = io.CopyN(&text, reader, int64(packedLength(content)))
 	}
 	if err != nil {
 		return gjson.Result{}, fmt.Errorf("gateway: read a stored response: %w", err)
 	}
-	return gjson.ParseBytes(text), nil
+	return gjson.Parse(text.String()), nil
 }
 
 // prepareKeeping compresses the input early, because it is no longer in memory when the call ends. If it is too
@@ -214,23 +237,22 @@ func (c *completion) prepareKeeping() *apierror.Error {
 	}
 	input := c.request.Input()
 	if input[0] == '"' {
-		input = []byte("[" + userMessage(string(input)) + "]")
+		input = slices.Concat([]byte("["+beforeText), input, []byte(afterText+"]"))
 	}
 	if len(input) > maxKeptText {
 		return nil
 	}
-	text := slices.Concat([]byte(beforeInput), input, []byte(beforeResponse))
-	compressed := httpserver.Compress(text)
-	if len(compressed) > response.MaxBytes {
+	packed := pack(input)
+	if len(packed) > response.MaxBytes {
 		return nil
 	}
 	c.keeping.memory = c.reservation()
-	if len(compressed) > freeBody {
-		if apiErr := c.keeping.memory.acquire(c.r.Context(), int64(len(compressed))); apiErr != nil {
+	if len(packed) > freeBody {
+		if apiErr := c.keeping.memory.acquire(c.r.Context(), int64(len(packed))); apiErr != nil {
 			return apiErr
 		}
 	}
-	c.keeping.id, c.keeping.input, c.keeping.inputLength = rand.Text(), compressed, len(text)
+	c.keeping.id, c.keeping.input = rand.Text(), packed
 	return nil
 }
 
@@ -240,8 +262,7 @@ func (c *completion) keepResponse(text []byte) {
 	if c.keeping.id == "" || len(text) > maxKeptText {
 		return
 	}
-	length := binary.BigEndian.AppendUint32(nil, uint32(c.keeping.inputLength+len(text)+1))
-	content := slices.Concat(length, c.keeping.input, httpserver.Compress(append(text[:len(text):len(text)], '}')))
+	content := append(c.keeping.input, pack(text)...)
 	if len(content) > response.MaxBytes {
 		return
 	}
@@ -296,10 +317,10 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 		missing.Status = http.StatusNotFound
 		return missing
 	}
-	kept, err := unpack(content)
-	text := kept.Get("response").Raw
+	answer, err := unpack(afterPacked(content))
+	text := answer.Raw
 	if err == nil {
-		err = who.CheckModel(kept.Get("response.model").Str)
+		err = who.CheckModel(answer.Get("model").Str)
 	}
 	if err == nil && r.Method == http.MethodDelete {
 		err = g.config.Responses.Delete(r.Context(), who.Account(), key)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,6 +43,22 @@ func TestReferencesMakeFewQueries(t *testing.T) {
 	a := w.post("/v1/responses", `{"model":"small","input":[`+reference+`,`+reference+`]}`)
 	if n := store.finds.Load(); a.status != 400 || n != 1 {
 		t.Errorf("%d queries: %d %.200s", n, a.status, a.body)
+	}
+}
+
+func TestReferencesToALargeItemStayWithinTheBodyLimit(t *testing.T) {
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: oneRow, responses: responses(t)})
+	large := `{"type":"message",` + strings.Repeat(" ", 3<<20) + `"role":"user","id":"m0","content":"hello"}`
+	id := gjson.Get(w.post("/v1/responses", `{"model":"small","input":[`+large+`]}`).body, "id").Str
+	references := strings.Repeat(`{"type":"item_reference","id":"m0"},`, 2000)
+	body := `{"model":"small","previous_response_id":"` + id + `","input":[` + strings.TrimSuffix(references, ",") + `]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	a := w.post("/v1/responses", body)
+	runtime.ReadMemStats(&after)
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; a.status != 413 || used > 100 {
+		t.Errorf("%d MiB allocated: %d %.200s", used, a.status, a.body)
 	}
 }
 
