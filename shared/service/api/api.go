@@ -142,13 +142,14 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// Limits on concurrent thumbnails, verifications, list reads, and JSON bodies with files.
-	thumbnailTurns, verifyTurns, listTurns, jsonTurns *ratelimit.Turns
+	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, and JSON bodies with files.
+	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
 	return &service{
-		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), verifyTurns: ratelimit.NewTurns(maxTurns, 1),
+		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
+		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns: ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 	}
 }

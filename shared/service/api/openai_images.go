@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"cutroom/shared/domain/catalog"
@@ -72,16 +74,21 @@ type imageBody struct {
 
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
 func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, format imageFormat) (err error) {
-	resultAge, _ := s.Jobs.Ages()
 	data, images := make([]imageBody, len(jobs)), make([]io.ReadCloser, len(jobs))
 	for i, j := range jobs {
 		if j.Result.EnhancedPrompt != "" {
 			data[i].RevisedPrompt = &j.Result.EnhancedPrompt
 		}
 		if format.urls {
+			resultAge, _ := s.Jobs.Ages()
 			data[i].URL, err = s.shareURL(r, j, j.CompletedAt.Add(resultAge))
 		} else if images[i], err = s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size); err == nil {
 			defer images[i].Close()
+		}
+		if err == nil && format.jpeg {
+			if images[i], err = s.convert(r.Context(), images[i], j.Account, format.quality); err == nil {
+				defer images[i].Close()
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("open an image: %w", err)
@@ -105,7 +112,7 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 		if image != nil && err == nil {
 			fmt.Fprint(w, `"b64_json":"`)
 			encoder := base64.NewEncoder(base64.StdEncoding, w)
-			if err = s.writeImage(r.Context(), encoder, image, jobs[i].Account, format); err == nil {
+			if _, err = io.Copy(encoder, image); err == nil {
 				err = encoder.Close()
 			}
 			fmt.Fprint(w, `",`)
@@ -123,18 +130,37 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 	return nil
 }
 
-func (s *service) writeImage(ctx context.Context, w io.Writer, image io.Reader, account string, format imageFormat) error {
-	if !format.jpeg {
-		_, err := io.Copy(w, image)
-		return err
+// convert stores a JPEG in an unnamed file, so that slow clients use neither memory nor turns.
+func (s *service) convert(ctx context.Context, image io.Reader, account string, quality int) (io.ReadCloser, error) {
+	if !takeTurn(ctx, s.jpegTurns, account) {
+		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other images are being converted. Try again."))
 	}
-	if !s.thumbnailTurns.Take(ctx, account) {
-		return ctx.Err()
-	}
-	defer s.thumbnailTurns.Release(account)
-	picture, err := png.Decode(image)
+	defer s.jpegTurns.Release(account)
+	file, err := unnamed(s.Scratch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return jpeg.Encode(w, picture, &jpeg.Options{Quality: format.quality})
+	picture, err := png.Decode(image)
+	if err == nil {
+		err = jpeg.Encode(file, picture, &jpeg.Options{Quality: quality})
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// unnamed creates a temporary file without a name. Closing the file deletes it.
+func unnamed(folder string) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "unnamed-")
+	if err == nil {
+		if err = os.Remove(file.Name()); err != nil {
+			file.Close()
+		}
+	}
+	return file, err
 }

@@ -218,18 +218,14 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 	return nil
 }
 
-// spool stores a large JSON body in a temporary file until it is complete, so that slow clients use neither memory nor
-// turns. The file has no name, so closing it deletes it.
+// spool stores a large JSON body in an unnamed file until it is complete, so that slow clients use neither memory nor
+// turns.
 func spool(folder string, b *body) (*os.File, error) {
-	arrived, err := os.CreateTemp(folder, "json-")
+	arrived, err := unnamed(folder)
 	if err != nil {
 		return nil, err
 	}
-	err = os.Remove(arrived.Name())
-	if err == nil {
-		_, err = io.Copy(arrived, io.LimitReader(b, maxOpenAIJSON+1))
-	}
-	if err == nil {
+	if _, err = io.Copy(arrived, io.LimitReader(b, maxOpenAIJSON+1)); err == nil {
 		_, err = arrived.Seek(0, io.SeekStart)
 	}
 	if err != nil {

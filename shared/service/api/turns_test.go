@@ -1,9 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"image"
+	"image/png"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -16,6 +20,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
 )
@@ -85,6 +90,46 @@ func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 			_, err := s.makeThumbnail(t.Context(), file.File{Account: account, Blob: name, Size: 100})
 			return err
 		})
+	})
+}
+
+type pngs struct{ named }
+
+func (pngs) Open(context.Context, string, int64, int64) (io.ReadCloser, error) {
+	var content bytes.Buffer
+	err := png.Encode(&content, image.NewGray(image.Rect(0, 0, 8, 8)))
+	return io.NopCloser(&content), err
+}
+
+type stalled struct {
+	*httptest.ResponseRecorder
+	end chan struct{}
+}
+
+func (s stalled) Write(text []byte) (int, error) {
+	<-s.end
+	return s.ResponseRecorder.Write(text)
+}
+
+func TestSlowReadersOfJPEGsDelayNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(Config{Blobs: pngs{}, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+		send := func(w http.ResponseWriter, account string) error {
+			jobs := []job.Job{{Account: account, Result: &job.Result{}}}
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
+			return s.sendImages(w, r, jobs, imageFormat{jpeg: true, quality: 90})
+		}
+		end := make(chan struct{})
+		for _, account := range []string{"one", "two", "three"} {
+			go send(stalled{httptest.NewRecorder(), end}, account)
+		}
+		synctest.Wait()
+		w := httptest.NewRecorder()
+		if err := send(w, "fast"); err != nil || !strings.HasSuffix(w.Body.String(), "]}") {
+			t.Errorf("%v %s", err, w.Body)
+		}
+		close(end)
+		synctest.Wait()
 	})
 }
 
