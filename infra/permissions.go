@@ -165,7 +165,7 @@ func (s *stack) meterInference() []permission {
 // permissions to receive messages from the dead-letter queues.
 func (s *stack) endJobs() []permission { return []permission{s.onTable("jobs", "Query", "UpdateItem")} }
 
-// reportTasks returns the permission to send a task's result to the state machine, by its token.
+// reportTasks returns the permission to report a task's result to the state machine.
 func (s *stack) reportTasks() permission {
 	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
 		resources: []*string{s.stateMachineARN()}}

@@ -56,7 +56,7 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 func (v *visit) textModel(ctx context.Context) (string, error) {
 	models, err := v.own.InferenceModels(ctx)
 	if len(models) == 0 {
-		return "", cmp.Or(err, errors.New("the gateway lists no model"))
+		return "", cmp.Or(err, errors.New("the gateway lists no models"))
 	}
 	return models[0].ID, nil
 }

@@ -145,7 +145,7 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"no workflow", workflow("prompt: 6.text, data: 1.image, result: 9"), "line 10: model \"a\": comfyui: workflow is missing"},
 		{"no result", workflow("workflow: a.json, prompt: 6.text, data: 1.image"), "comfyui: result is missing"},
 		{"no prompt", workflow("workflow: a.json, data: 1.image, result: 9"), "comfyui: prompt is missing"},
-		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data must be the place for the input"},
+		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data must say where the input goes"},
 		{"an invalid place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" must be the id`},
 		{"an unknown option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
 			`comfyui: options: the form f has no field "steps"`},

@@ -99,15 +99,15 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	}
 	switch {
 	case w.File == "":
-		return nil, errors.New("workflow is missing: set the file with the workflow in API format")
+		return nil, errors.New("workflow is missing: set it to the name of a workflow file in API format")
 	case w.Result == "":
 		return nil, errors.New("result is missing: set the node whose output is the result")
 	case len(w.Prompt) == 0:
 		return nil, errors.New("prompt is missing: set the place for the prompt")
 	case (m.Kind == TextToVideo) != (len(w.Data) == 0):
-		return nil, errors.New("data must be the place for the input, and absent if the kind is text-to-video")
+		return nil, errors.New("data must say where the input goes, except for the kind text-to-video, which has none")
 	case len(w.WithoutReference) > 0 && len(w.Reference) == 0:
-		return nil, errors.New("without_reference requires reference, the place for the reference image")
+		return nil, errors.New("without_reference requires reference, which says where the reference image goes")
 	case m.Kind == Image && len(w.Frames)+len(w.FPS)+e.FrameStep+e.MaxFrames > 0:
 		return nil, errors.New("an image model must not set frames")
 	case e.Multiple < 0 || e.Multiple > mostMultiple || e.Multiple%2 != 0:

@@ -31,7 +31,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
 type Key struct {
-	// ID identifies the key in records and to people.
+	// ID identifies the key in records and on pages.
 	ID      string
 	Hash    Hash
 	Account string

@@ -35,7 +35,7 @@ func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 // count moves this time forward by its cost. A call exceeds the rate if the time would then be more than BurstTime
 // ahead of now.
 
-// Cost returns how far a count of n moves a name's time. It is rounded down, so that single counts never exceed a
+// Cost returns how far n events advance the time stored for a name. The result is rounded down, so that single counts never exceed a
 // burst, and capped at MaxAhead, so that adding it never overflows.
 func (r Rate) Cost(n int) time.Duration {
 	return r.time(min(max(float64(n), 0), r.debt()))

@@ -28,7 +28,7 @@ import (
 
 const Name = "comfyui"
 
-// These are the progress when a run is sent and when its result is ready.
+// The progress of a run when it is sent, and when its result is ready.
 const prepared, generated = 0.05, 0.9
 
 const (

@@ -201,7 +201,7 @@ func (k *Clock) compare() time.Duration {
 	case ahead.Abs() > Absurd:
 		if elapsed-k.complained >= time.Hour {
 			k.complained = elapsed
-			k.Logger.Error("the machine's clock is implausible; set it", "machine", k.Wall().UTC(), "server",
+			k.Logger.Error("the machine's clock is wrong; set it", "machine", k.Wall().UTC(), "server",
 				k.at(elapsed).UTC())
 		}
 	case elapsed-k.stepped >= Hold:

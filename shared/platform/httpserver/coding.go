@@ -141,7 +141,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// compressors is a fixed number of writers, because each takes 1.2 MB. They are made when they are first needed.
+// compressors holds a fixed number of writers, because each takes 1.2 MB. They are created on first use.
 var compressors = func() chan *gzip.Writer {
 	free := make(chan *gzip.Writer, 2)
 	for range cap(free) {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// marker is a signer that fails a number of times before it signs with a mark.
+// marker is a signer that appends a text to a file, after a number of failures.
 type marker struct{ failures atomic.Int64 }
 
 var marked = job.Credentials{

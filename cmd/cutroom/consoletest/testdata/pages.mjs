@@ -709,7 +709,7 @@ export async function verified(visit) {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByRole("button", { name: "Choose a file" }).click()]);
     await chooser.setFiles(name);
   };
-  for (const [name, words] of [["signed.png", "Unchanged, by an unverified signer"], ["changed.png", "Changed since it was signed"]]) {
+  for (const [name, words] of [["signed.png", "Unchanged, but the signer is not verified"], ["changed.png", "Changed since it was signed"]]) {
     await choose(join(env.SIGNED, name));
     await dialog.getByRole("heading", { name }).waitFor();
     await verdict.filter({ hasText: words }).waitFor();

@@ -1,4 +1,4 @@
-// Package verifying makes the verifier of Content Credentials for the programs that offer verification.
+// Package verifying creates the Content Credentials verifier for programs that offer verification.
 package verifying
 
 import (

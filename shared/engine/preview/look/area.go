@@ -119,7 +119,7 @@ func isPerson(instruction []part) bool {
 		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
 		return false
 	}
-	only, before := false, false // before is true once a word for a person was found
+	only, before := false, false // before means that a word for a person precedes
 	turned := instruction[0].class == turning
 	for _, p := range instruction {
 		switch {
@@ -256,8 +256,8 @@ func removes(instruction []part, at int) bool {
 	return false
 }
 
-// painted sets the edit's scene if an instruction names one. The scene is the words after the word for the background
-// or, if there are none, the word before it.
+// painted sets the edit's scene if an instruction names one: the words after "background" or, if there are none, the
+// word before it.
 func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
 	names := func(p part) bool {
 		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != "" // a look such as "snowy"

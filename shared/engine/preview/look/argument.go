@@ -101,7 +101,7 @@ var units = sync.OnceValue(func() map[string]kinds {
 	return known
 })
 
-// minutes are the words for 60 seconds.
+// minutes contains the words for "minute" in all languages.
 var minutes = sync.OnceValue(func() map[string]bool {
 	return set("m min minute minuto minuten минута минуты минут 分钟 分 دقيقة मिनट মিনিট منٹ")
 })

@@ -113,7 +113,7 @@ func (p *pass) tensor(height, width, channels int) tensor {
 	return tensor{height, width, channels, values}
 }
 
-// mask returns how likely each pixel shows a person, from 0 to 1. Sides are multiples of 16. The architecture is
+// mask returns the probability, from 0 to 1, that each pixel shows a person. Sides are multiples of 16. The architecture is
 // MobileNetV3 with a decoder.
 func (p *pass) mask(picture tensor) tensor {
 	p.next, p.used = 0, 0

@@ -25,7 +25,7 @@ type Scene struct {
 // shader returns the color at x, from 0 to the aspect ratio, and y, from 0 at the top to 1.
 type shader func(x, y float64) rgb
 
-// Paint fills the frame for a time in seconds: rows from the top, three bytes per pixel.
+// Paint draws the scene at the given time, in seconds, into the frame: rows from the top, three bytes per pixel.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)

@@ -8,7 +8,7 @@ import (
 
 type Ignored struct {
 	Why string `json:"why"`
-	// Unless is the name of another field, or "". If that field is set, this field has an effect.
+	// Unless names another field, or is empty. The field has an effect only if the other field is set.
 	Unless string `json:"unless,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import { store } from "./upload.js";
 const verdicts = {
   trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound has changed since it was signed, and an authority that this service trusts has confirmed the signer."],
   own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound has changed since this service signed it with its own key. No authority has confirmed the service's name."],
-  valid: ["info", "Unchanged, by an unverified signer", "Neither the picture nor the sound has changed since it was signed. The signer's name may be false, because anyone can create such a certificate."],
+  valid: ["info", "Unchanged, but the signer is not verified", "Neither the picture nor the sound has changed since it was signed. The signer's name may be false, because anyone can create such a certificate."],
   changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed ones. Do not trust its claims."],
   invalid: ["alert", "Not trustworthy", "Its credentials are damaged, expired or forged. Do not trust its claims."],
   none: ["info", "No Content Credentials", "The file does not state its origin. That proves nothing, because re-encoding, messengers and photos of a screen remove the credentials."],

@@ -115,7 +115,7 @@ export function cut(kind, source, done, took) {
         video && button("image", "Take this frame", async () => {
           took(new File([await picture(shown, ...size(), part(), still)], renamed(file, "frame", "png"), { type: still }));
           dialog.close();
-        }, { title: "Edit the frame that is shown as an image" }),
+        }, { title: "Edit the current frame as an image" }),
         button("", "Cancel", () => dialog.close()), apply)));
   dialog.addEventListener("close", () => {
     controller.abort();

@@ -178,7 +178,7 @@ class Edit {
     });
   }
 
-  // enter shows a mode, with a run in it or with the form.
+  // enter switches to a mode and shows the run, or the form if there is no run.
   enter(mode, run) {
     if (this.mode !== mode) {
       if (this.mode) this.forms[this.mode.id] = this.form.state();

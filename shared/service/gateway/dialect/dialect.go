@@ -70,7 +70,7 @@ const (
 type parts interface {
 	// open starts a part. id and name describe a function call.
 	open(k kind, id, name string)
-	// add appends text, which is JSON without its quotes.
+	// add appends text, the content of a JSON string without its quotes.
 	add(text string)
 	// addObject adds the arguments of a function call that are an object instead of a string.
 	addObject(text string)
