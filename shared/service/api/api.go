@@ -150,7 +150,7 @@ func newService(c Config) *service {
 	return &service{
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
-		listTurns: ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
+		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue limits how much of a value is kept, in bytes. It exceeds the limit of every field.
-const maxValue = 64 << 10
+// maxValue limits how much of a value is kept, in bytes. It exceeds the limit of every field. maxValues limits the names
+// and values of a form, in bytes.
+const maxValue, maxValues = 64 << 10, 256 << 10
 
 // All other form fields are options of the model.
 const (

@@ -16,7 +16,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-const maxJSON = 256 << 10
+// maxJSON limits JSON bodies, in bytes, and maxPublicJSON those that need no credential.
+const maxJSON, maxPublicJSON = 256 << 10, 16 << 10
 
 // maxJSONValues limits the number of values and member names in a JSON body.
 const maxJSONValues = 10_000

@@ -171,7 +171,7 @@ type plannedBody struct {
 
 // understand is fast enough to call while a user types.
 func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
-	sent, err := readJSON(r)
+	sent, err := readLongJSON(r, maxPublicJSON, "")
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type resolvedBody struct {
 const maxResolved = 1000
 
 func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
-	sent, err := readJSON(r)
+	sent, err := readLongJSON(r, maxPublicJSON, "")
 	if err != nil {
 		return err
 	}

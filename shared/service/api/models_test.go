@@ -84,6 +84,7 @@ func TestUnderstandExplainsPrompt(t *testing.T) {
 		{`{"prompt":"x"}`, 422, body{}},
 		{`{"model":"gen-2.5","prompt":7}`, 422, body{}},
 		{`{"model":"gen-2.5","prompt":"` + strings.Repeat("日", 1001) + `"}`, 422, body{}},
+		{`{"model":"gen-2.5","seconds":["` + strings.Repeat("a", 17<<10) + `"]}`, 413, body{}},
 		{``, 422, body{}},
 		{`{`, 422, body{}},
 	} {

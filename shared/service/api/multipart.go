@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"strings"
@@ -56,11 +57,12 @@ type takeFile func(filePart) (*job.Input, *problem, error)
 type findField func(name string) (field *catalog.Field, known bool)
 
 // readMultipart reads a form as it arrives. It calls the function take for each file, and keeps only the first
-// maxValue bytes of other fields. Errors: problems if the body is not a valid form; errors from take.
+// maxValue bytes of other fields. Errors: problems if the body is not a valid form or has more than maxValues bytes of
+// names and values; errors from take.
 func readMultipart(b *body, boundary string, find findField, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
-	sub := submission{}
+	sub, kept := submission{}, 0
 	for parts := 0; ; parts++ {
 		source.bound(maxPartHeader)
 		part, err := reader.NextRawPart()
@@ -75,13 +77,16 @@ func readMultipart(b *body, boundary string, find findField, take takeFile) (sub
 		}
 		source.unbound()
 		p := &partContent{part: part}
-		err = readPart(sub, p, find, take)
+		err = readPart(sub, p, &kept, find, take)
 		if err == nil {
 			// NextRawPart would skip at most maxPartHeader bytes of the remaining content, so skip the rest here.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
 			return nil, source.invalid(b)
+		}
+		if err == nil && kept > maxValues {
+			err = problems{bodyProblem(fmt.Sprintf("The form's names and values have more than %d bytes.", maxValues))}
 		}
 		if err != nil {
 			return nil, err
@@ -92,8 +97,8 @@ func readMultipart(b *body, boundary string, find findField, take takeFile) (sub
 	return sub, err
 }
 
-// readPart adds a part to sub, if the form has such a field. It may leave content unread.
-func readPart(sub submission, p *partContent, find findField, take takeFile) error {
+// readPart adds a part to sub, if the form has such a field, and its size in memory to kept. It may leave content unread.
+func readPart(sub submission, p *partContent, kept *int, find findField, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
 		name = httpserver.PartName(p.part)
@@ -107,6 +112,7 @@ func readPart(sub submission, p *partContent, find findField, take takeFile) err
 	}
 	if !field.Type.IsFile() {
 		text, err := readValue(p)
+		*kept += len(name) + len(text)
 		if err == nil && !isAbsent(field, text) {
 			if s := sub.begin(field, name); s != nil {
 				s.text = text
@@ -117,6 +123,7 @@ func readPart(sub submission, p *partContent, find findField, take takeFile) err
 	file := filePart{
 		field: field, name: name, fileName: httpserver.PartFile(p.part), declared: p.part.Header.Get("Content-Type"), content: p,
 	}
+	*kept += len(name) + len(file.fileName) + len(file.declared)
 	if file.fileName == "" {
 		// HTML forms send an empty part when no file was chosen.
 		empty, err := file.isEmpty()

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,11 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	asJSON := func(name, path, body string, status int, param, code string) {
 		calls = append(calls, call{name, "POST", path, studio, jsonType, body, status, param, code})
 	}
+	long := []part{imageModel, prompt, photoPart}
+	for i := range 5 {
+		long = append(long, text(strconv.Itoa(i), strings.Repeat("a", 64<<10)))
+	}
+	form2("many long fields", edits, 400, "", "invalid_value", long...)
 	form2("no model", edits, 400, "model", "missing_required_parameter", prompt, photoPart)
 	form2("empty model", edits, 400, "model", "missing_required_parameter", text("model", ""), prompt, photoPart)
 	form2("two models", edits, 400, "model", "invalid_value", imageModel, imageModel, prompt, photoPart)
