@@ -66,6 +66,7 @@ func TestEveryModelEdits(t *testing.T) {
 	}{
 		{[]string{"gen-restyle-2", "gen-restyle-latest", "gen-restyle-v2v"}, "clip", video{1252, 704, 25, 0.15, true}},
 		{[]string{"gen-2.5", "gen-latest"}, "clip", video{1280, 720, 20, 0.15, true}},
+		{[]string{"gen-2.6"}, "clip", video{1280, 720, 20, 0.15, true}},
 		{[]string{"gen-2.1"}, "clip", video{1088, 612, 20, 0.15, true}},
 		{[]string{"gen-vton-3.6", "gen-vton-latest"}, "clip", video{1280, 720, 20, 0.15, true}},
 		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.15, true}},

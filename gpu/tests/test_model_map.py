@@ -85,6 +85,7 @@ def test_our_maps_serve_every_model_of_the_catalog(name: str) -> None:
     assert set(read_model_map(FOLDER / name, "gen").models) == {
         "gen-restyle-2",
         "gen-2.5",
+        "gen-2.6",
         "gen-2.1",
         "gen-vton-3.6",
         "gen-vton-3.5",
@@ -309,7 +310,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
 def test_live_map_has_every_live_model() -> None:
     models = read_model_map(FOLDER / "models-live.yaml", "gen", "s3://bucket/weights")
     assert (models.pipelines, models.models, models.live.sessions) == ({}, {}, 1)
-    assert set(models.live.models) == {"gen-restyle-2", "gen-2.5", "gen-2.1"}
+    assert set(models.live.models) == {"gen-restyle-2", "gen-2.5", "gen-2.6", "gen-2.1"}
     (row,) = models.live.pipelines.values()
     assert row.all_weights == ["s3://bucket/weights/sd-turbo", "s3://bucket/weights/taesd"]
     assert models.live.memory == 4 * 2**30

@@ -322,6 +322,19 @@ func builtin(family string) catalogFile {
 				Examples:    []string{"watercolor painting", "blur the background", "slow motion", "crop to square", "first 3 seconds", "black and white"},
 			},
 			{
+				ID:       family + "-2.6",
+				Kind:     "edit",
+				Form:     "edit-self-anchored",
+				Realtime: true,
+				Sizes: map[string]string{
+					"720p": "1280x720",
+				},
+				FPS:         20,
+				Description: "Edit a video with an optional prompt and reference image. Self-anchored by default.",
+				Title:       "Edit a video, newest model",
+				Examples:    []string{"watercolor painting", "blur the background", "slow motion"},
+			},
+			{
 				ID:       family + "-2.1",
 				Kind:     "edit",
 				Form:     "edit",

@@ -26,6 +26,7 @@ func TestDefaultCatalogHasEveryModel(t *testing.T) {
 	}{
 		{"gen-restyle-2 gen-restyle-latest gen-restyle-v2v", catalog.Restyle, true, "1280x704", 25},
 		{"gen-2.5 gen-latest", catalog.Edit, true, "1280x720", 20},
+		{"gen-2.6", catalog.Edit, true, "1280x720", 20},
 		{"gen-2.1", catalog.Edit, true, "1088x624", 20},
 		{"gen-vton-3.6 gen-vton-latest", catalog.TryOn, true, "1280x720", 20},
 		{"gen-vton-3.5 gen-vton-3 gen-vton-2 gen-2.1-vton-2", catalog.TryOn, true, "1280x720", 20},
@@ -46,8 +47,8 @@ func TestDefaultCatalogHasEveryModel(t *testing.T) {
 			}
 		}
 	}
-	if len(known.Models()) != 8 {
-		t.Errorf("%d models, want 8", len(known.Models()))
+	if len(known.Models()) != 9 {
+		t.Errorf("%d models, want 9", len(known.Models()))
 	}
 }
 

@@ -185,9 +185,9 @@ func TestEngineListsIgnoredFields(t *testing.T) {
 		t.Fatalf("%d %.200s", a.status, a.body)
 	}
 	same := map[string][]string{"gen-vton-3.5": {"gen-vton-3.6"}, "gen-vton-3.6": {"gen-vton-3.5"},
-		"gen-clip": {"gen-restyle-2"}, "gen-restyle-2": {"gen-clip"}}
+		"gen-clip": {"gen-restyle-2"}, "gen-restyle-2": {"gen-clip"}, "gen-2.5": {"gen-2.6"}, "gen-2.6": {"gen-2.5"}}
 	for _, m := range list.Models {
-		if m.Ignores["enhance_prompt"].Why == "" || (m.Ignores["self_anchor"].Unless == "reference_image") != (m.ID == "gen-2.5") {
+		if m.Ignores["enhance_prompt"].Why == "" || (m.Ignores["self_anchor"].Unless == "reference_image") != (m.ID == "gen-2.5" || m.ID == "gen-2.6") {
 			t.Errorf("%s ignores %v", m.ID, m.Ignores)
 		}
 		if (m.Kind == "try-on") != strings.Contains(m.Unsupported, "needs a GPU engine") {
