@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
-	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -19,9 +18,6 @@ type alarm struct {
 	metric      awscloudwatch.IMetric
 	above       float64
 	periods     int
-	// second marks an alarm that only repeats another alarm, later or less precisely. Such alarms exist only if the
-	// options request all alarms.
-	second bool
 	// silence makes missing data count as above the limit.
 	silence bool
 }
@@ -34,7 +30,7 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 
 // newAlarms makes the alarms. They notify the address from the options, if it is set. CloudWatch
 // bills each metric of an alarm, so the alarms use few metrics.
-func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
+func (s *stack) newAlarms(inference awsapigateway.RestApi) {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
 		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"),
@@ -42,11 +38,7 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 		topic.AddToResourcePolicy(s.publishAlarms(topic))
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
 	}
-	var made []interfacesawscloudwatch.IAlarmRef
 	for _, a := range slices.Concat(s.mediaAlarms(), s.realtimeAlarms(), s.jobAlarms(), s.sharedAlarms(inference)) {
-		if a.second && !s.WatchAll {
-			continue
-		}
 		missing := awscloudwatch.TreatMissingData_NOT_BREACHING
 		if a.silence {
 			missing = awscloudwatch.TreatMissingData_BREACHING
@@ -60,9 +52,7 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 		if topic != nil {
 			alarm.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
 		}
-		made = append(made, alarm)
 	}
-	return made
 }
 
 // publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as
@@ -107,13 +97,9 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
 		{name: "webhook-dead-letters", means: "The service failed to send webhooks. Their receivers are not the cause.",
 			metric: s.lostWebhooks(), periods: 1},
-		{name: "batch-errors", means: "Work on batches has failed more than twice; it continues if it can.",
-			metric: s.failedSteps(), above: 2, periods: 1, second: true},
 		{name: "function-throttles",
 			means:  "Lambda is throttling functions: the account has reached its limit of concurrent executions.",
 			metric: s.functionThrottles(), periods: 1},
-		{name: "table-throttles", means: "DynamoDB throttles requests.",
-			metric: s.tableThrottles(), above: 10, periods: 1, second: true},
 	}
 }
 
@@ -177,13 +163,4 @@ func (s *stack) functionThrottles() awscloudwatch.Metric {
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),
 		Period: period(), Label: jsii.String("functions"),
 	})
-}
-
-// tableThrottles counts throttles of the tables with the most writes.
-func (s *stack) tableThrottles() awscloudwatch.MathExpression {
-	metrics := map[string]awscloudwatch.IMetric{}
-	for _, name := range []string{"jobs", "usage"} {
-		metrics[name] = s.tables[name].Metric(jsii.String("WriteThrottleEvents"), metricOptions("Sum"))
-	}
-	return sum("throttled writes", metrics)
 }

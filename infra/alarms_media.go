@@ -21,7 +21,7 @@ const (
 
 // mediaAlarms returns alarms for API Gateway and its functions, or for the containers.
 func (s *stack) mediaAlarms() []alarm {
-	const errors, latency = "media-errors", "submission-latency"
+	const errors = "media-errors"
 	const fail = "The media service returned more than 5 responses with a 5xx status."
 	refused := fmt.Sprintf(`($.%s = "%s")`, httpserver.RefusalKey, mediaapi.NoWorker)
 	accepted := fmt.Sprintf("($.%s NOT EXISTS)", httpserver.RefusalKey)
@@ -35,7 +35,7 @@ func (s *stack) mediaAlarms() []alarm {
 			// contains them. The balancer's metric for its targets would include image edits that are rejected while
 			// a worker starts.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
-		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
+		}, alarm{name: "submission-latency", means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 	}
 	// API Gateway's own 5xx metric includes image edits that are rejected while a worker starts, which is normal
@@ -45,11 +45,7 @@ func (s *stack) mediaAlarms() []alarm {
 		`{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`)
 	s.count(images, "ImageErrors", mediaErrors5xx, `{ ($.msg = "request") && ($.status = 503) && `+accepted+` }`)
 	s.count(images, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
-	return []alarm{
-		{name: errors, means: fail, metric: s.counted(mediaErrors5xx), above: 5, periods: 1},
-		{name: latency, means: "The median time of submissions and job reads is above 5 s.",
-			metric: s.functions["jobs"].MetricDuration(metricOptions("p50")), above: 5000, periods: 3, second: true},
-	}
+	return []alarm{{name: errors, means: fail, metric: s.counted(mediaErrors5xx), above: 5, periods: 1}}
 }
 
 func (s *stack) realtimeAlarms() []alarm {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/jsii-runtime-go"
@@ -56,8 +55,4 @@ func (s *stack) makeSteps() []permission {
 		s.onBlobs("batches/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.reportMissing(), s.startSteps(),
 	)
-}
-
-func (s *stack) failedSteps() awscloudwatch.IMetric {
-	return s.functions["steps"].MetricErrors(metricOptions("Sum"))
 }

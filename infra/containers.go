@@ -30,8 +30,8 @@ func (s *stack) newContainers() *containers {
 		cluster := awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{
 			ClusterName: jsii.String(s.prefix()), Vpc: vpc,
 		})
-		suppress(cluster, "AwsSolutions-ECS4", "Container Insights is billed by the metric. The alarms and the dashboard "+
-			"show whether jobs are served, by the age and depth of the queues.")
+		suppress(cluster, "AwsSolutions-ECS4", "Container Insights is billed by the metric. The alarms show whether jobs "+
+			"are served, by the age and depth of the queues.")
 		s.cluster = &containers{vpc, cluster}
 	}
 	return s.cluster

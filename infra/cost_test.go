@@ -5,7 +5,6 @@ import "testing"
 // List prices in US East (N. Virginia) in November 2026, in dollars.
 const (
 	alarmMetricMonth = 0.10
-	dashboardMonth   = 3.00
 	secretMonth      = 0.40
 	queueRequest     = 0.40 / 1e6
 	fairQueueRequest = 0.10 / 1e6
@@ -38,8 +37,6 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 		switch r.Type {
 		case "AWS::CloudWatch::Alarm":
 			dollars += float64(metricsOf(r)) * alarmMetricMonth
-		case "AWS::CloudWatch::Dashboard":
-			dollars += dashboardMonth
 		case "AWS::SecretsManager::Secret":
 			dollars += secretMonth
 		case "AWS::Lambda::EventSourceMapping":

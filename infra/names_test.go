@@ -37,9 +37,8 @@ func TestNamesStayWithinMaximumLength(t *testing.T) {
 
 // Names that must be unique across an account's regions contain the region.
 func TestGlobalNamesContainTheRegion(t *testing.T) {
-	made := synthesize(t, map[string]any{"console": "true", "watch": "all"})
+	made := synthesize(t, map[string]any{"console": "true"})
 	for kind, path := range map[string][]string{
-		"AWS::CloudWatch::Dashboard":             {"DashboardName"},
 		"AWS::CloudFront::OriginAccessControl":   {"OriginAccessControlConfig", "Name"},
 		"AWS::CloudFront::ResponseHeadersPolicy": {"ResponseHeadersPolicyConfig", "Name"},
 	} {

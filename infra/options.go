@@ -110,10 +110,9 @@ type gatewayOptions struct {
 type watchOptions struct {
 	// LogDays is the retention time of logs, in days.
 	LogDays int
-	// Watch creates the main alarms. WatchAll also creates the alarms marked as second (see alarm.second) and a
-	// dashboard.
-	Watch, WatchAll bool
-	Tracing         bool
+	// Watch creates the alarms.
+	Watch   bool
+	Tracing bool
 	// AlarmEmail is the address to which alarms are sent. If it is empty, no mail is sent.
 	AlarmEmail string
 }
@@ -218,8 +217,7 @@ func readOptions(values map[string]any) (options, error) {
 		},
 		watchOptions: watchOptions{
 			LogDays:    r.number("logDays", 30, 1, 3653),
-			Watch:      r.oneOf("watch", "on", "on", "all", "off") != "off",
-			WatchAll:   r.text("watch") == "all",
+			Watch:      r.oneOf("watch", "on", "on", "off") == "on",
 			Tracing:    r.oneOf("tracing", "off", "on", "off") == "on",
 			AlarmEmail: r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an e-mail address"),
 		},
@@ -293,7 +291,7 @@ func (r *reader) relations(o options) {
 		r.conflict("stage", "must not end in -gpu")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
-		r.conflict("alarmEmail", "requires watch=on or watch=all")
+		r.conflict("alarmEmail", "requires watch=on")
 	}
 	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
 	if o.Realtime && !o.RealtimeDomain.set() {

@@ -88,9 +88,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		return nil, err
 	}
 	if s.Watch {
-		if alarms := s.newAlarms(inference); s.WatchAll {
-			s.newDashboard(alarms, media, inference)
-		}
+		s.newAlarms(inference)
 	}
 	s.newOutputs(media, inference)
 	return s, nil
