@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -21,16 +19,11 @@ import (
 	"github.com/aws/smithy-go"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/adapter/sqsqueue"
-	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/credential"
-	domain "cutroom/shared/domain/job"
 )
 
 type deploy struct {
 	stage, mediaURL, inferenceURL, realtimeURL string
-	// stateMachine is an ARN, and videoQueue is a URL.
-	stateMachine, videoQueue string
 }
 
 func (d deploy) name(part string) string { return "cutroom-" + d.stage + "-" + part }
@@ -50,7 +43,7 @@ func find(ctx context.Context, settings aws.Config, stage string) (deploy, error
 	}
 	return deploy{
 		stage: stage, mediaURL: outputs["MediaUrl"], inferenceURL: outputs["InferenceUrl"],
-		realtimeURL: outputs["RealtimeUrl"], stateMachine: outputs["StateMachineArn"], videoQueue: outputs["VideoQueueUrl"],
+		realtimeURL: outputs["RealtimeUrl"],
 	}, nil
 }
 
@@ -61,20 +54,15 @@ func isCode(err error, code string) bool {
 
 type awsCloud struct {
 	deploy
-	settings aws.Config
 	tables   *dynamodb.Client
 	queues   *sqs.Client
 	services *ecs.Client
 	alarms   *cloudwatch.Client
-	records  *dynamo.Runs
-	lanes    map[domain.Lane]string
 }
 
 func newCloud(settings aws.Config, d deploy) *awsCloud {
-	tables := dynamo.NewClient(settings)
-	return &awsCloud{d, settings, tables, sqs.NewFromConfig(settings), ecs.NewFromConfig(settings),
-		cloudwatch.NewFromConfig(settings), dynamo.NewRuns(tables, dynamo.TableName(d.stage, "jobs")),
-		map[domain.Lane]string{domain.VideoLane: d.videoQueue}}
+	return &awsCloud{d, dynamo.NewClient(settings), sqs.NewFromConfig(settings), ecs.NewFromConfig(settings),
+		cloudwatch.NewFromConfig(settings)}
 }
 
 func (c *awsCloud) workers(ctx context.Context) (wanted, running int, err error) {
@@ -179,37 +167,4 @@ func (c *awsCloud) forget(ctx context.Context, key credential.Key) error {
 		return fmt.Errorf("delete the key: %w", err)
 	}
 	return nil
-}
-
-func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
-	machine := stepfn.NewMachine(c.settings, c.stateMachine, c.lanes)
-	return dynamo.NewJobs(c.records, machine, nil, time.Now).Accept(ctx, j, 0)
-}
-
-func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
-	// Until it receives the job's message, lose hands back messages of other jobs. It receives at most others
-	// messages and waits no longer than patience.
-	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
-	queue := sqsqueue.New(sqsqueue.Config{
-		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	defer queue.Close()
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for range others {
-		d, err := queue.Receive(bounded, domain.VideoLane, lease)
-		if bounded.Err() != nil && ctx.Err() == nil && d == nil {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if d.JobID() == id {
-			_, err = c.records.Start(ctx, id, "lost-"+strings.TrimPrefix(id, "job_"), time.Now().UTC())
-			return err == nil, err
-		}
-		defer func() { _ = d.Nack(context.WithoutCancel(ctx), 0) }() // if this fails, the lease expires
-	}
-	return false, nil
 }

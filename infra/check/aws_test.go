@@ -9,13 +9,10 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/smithy-go/encoding/cbor"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/adapter/stepfn"
-	domain "cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -63,7 +60,7 @@ func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // All faults of queues, tables and alarms are reported. Visible, delayed and in-flight messages all count.
 func TestStateFaultsAreReported(t *testing.T) {
 	quiet := func() map[string]string {
-		alarms := map[string]string{"table-throttles": "OK"}
+		alarms := map[string]string{"image-refusals": "OK"}
 		for _, name := range alarmNames {
 			alarms[name] = "OK"
 		}
@@ -71,7 +68,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 	}
 	missing, loud := quiet(), quiet()
 	delete(missing, "media-errors")
-	loud["table-throttles"] = "ALARM"
+	loud["image-refusals"] = "ALARM"
 	for name, c := range map[string]struct {
 		account stubAccount
 		want    string
@@ -86,7 +83,7 @@ func TestStateFaultsAreReported(t *testing.T) {
 		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "TTL is not enabled on the attribute ttl of table cutroom-test-jobs"},
 		"a missing alarm":  {stubAccount{alarms: missing}, "the alarm media-errors is missing"},
 		"an alarm": {stubAccount{alarms: loud},
-			"the alarm table-throttles fired: see docs/runbook.md#table-throttles"},
+			"the alarm image-refusals fired: see docs/runbook.md#image-refusals"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.account)
@@ -97,37 +94,5 @@ func TestStateFaultsAreReported(t *testing.T) {
 				t.Errorf("it reports %q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-// The worker is lost with the second job in the queue. The first job is not affected.
-func TestLostWorkerFreesItsJob(t *testing.T) {
-	local := awstest.Start(t)
-	table, queue := local.MakeTable(t, "jobs"), local.MakeQueue(t, 10)
-	definition, err := stepfn.Definition("aws", table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cloud := newCloud(local.Config(), deploy{stateMachine: local.MakeStateMachine(t, definition), videoQueue: queue.URL})
-	cloud.records = dynamo.NewRuns(dynamo.NewClient(local.Config()), table)
-	now := time.Now().UTC().Truncate(time.Millisecond)
-	for _, id := range []string{"job_1", "job_2"} {
-		err := cloud.accept(t.Context(), domain.Job{
-			ID: id, Account: "acme", Model: "gen-2.5", Lane: domain.VideoLane, Status: domain.Pending, CreatedAt: now,
-			Deadline: now.Add(domain.MaxAge),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if taken, err := cloud.lose(t.Context(), "job_2"); err != nil || !taken {
-		t.Fatalf("it received the job: %t, %v", taken, err)
-	}
-	j, err := cloud.records.Get(t.Context(), "job_2")
-	if err != nil || j.Status != domain.Processing || j.Runs != 1 {
-		t.Errorf("the job is %s in run %d, %v", j.Status, j.Runs, err)
-	}
-	if other, err := cloud.records.Get(t.Context(), "job_1"); err != nil || other.Runs != 0 {
-		t.Errorf("the other job is in run %d, %v", other.Runs, err)
 	}
 }

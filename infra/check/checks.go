@@ -17,33 +17,24 @@ type check struct {
 	// runbook is a section of docs/runbook.md. log is the log group to read if the check fails,
 	// with STAGE in place of the stage. It may be empty.
 	runbook, log string
-	// needs says why a local AWS cannot run the check. It is empty if a local AWS can.
-	needs string
-	run   func(context.Context, *visit) (detail string, err error)
+	run          func(context.Context, *visit) (detail string, err error)
 }
 
 func checks() []check {
 	const (
 		worker    = "/cutroom/STAGE/worker"
-		access    = "/cutroom/STAGE/media-access"
 		functions = "/aws/lambda/cutroom-STAGE-"
 		long      = 12 * time.Minute
 	)
 	return []check{
-		{"job", long, "video-queue-age", worker, "", checkJob},
-		{"lost-worker", long, "video-queue-age", worker, "starts no containers", checkLostWorker},
-		{"image", long, "image-queue-age", functions + "images", "", checkImage},
-		{"routes", long, "media-errors", access, "", checkRoutes},
-		{"gateway-answers", 2 * time.Minute, "media-errors", access,
-			"uses its own error bodies for unknown routes and large bodies", checkAnswers},
-		{"timeout", 2 * time.Minute, "failed-executions", functions + "reaper", "does not time executions by their input",
-			checkTimeout},
-		{"upload", 15 * time.Minute, "internal-errors", functions + "arrived", "", checkUpload},
-		{"fairness", long, "video-queue-age", worker, "serves queues in order, not fairly", checkFairness},
-		{"stream", 15 * time.Minute, "inference-errors", functions + "inference", "", checkStream},
-		{"webhook", long, "webhook-dead-letters", functions + "webhooks", "", checkWebhook},
-		{"realtime", time.Minute, "media-errors", "/cutroom/STAGE/realtime", "", checkRealtime},
-		{"state", time.Minute, "alarms", functions + "reaper", "", checkState},
+		{"keys", time.Minute, "media-errors", "/cutroom/STAGE/media-access", checkKeys},
+		{"job", long, "video-queue-age", worker, checkJob},
+		{"image", long, "image-queue-age", functions + "images", checkImage},
+		{"upload", 15 * time.Minute, "internal-errors", functions + "arrived", checkUpload},
+		{"stream", 15 * time.Minute, "inference-errors", functions + "inference", checkStream},
+		{"webhook", long, "webhook-dead-letters", functions + "webhooks", checkWebhook},
+		{"realtime", time.Minute, "media-errors", "/cutroom/STAGE/realtime", checkRealtime},
+		{"state", time.Minute, "alarms", functions + "reaper", checkState},
 	}
 }
 
@@ -57,7 +48,7 @@ func (s skip) Error() string { return string(s) }
 func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
 
 // checkAll runs the checks and prints a line for each. Afterwards, even if interrupted, it cancels
-// its jobs and deletes its keys. Its files expire.
+// its jobs and deletes its key. Its files expire.
 func (v *visit) checkAll(ctx context.Context) error {
 	err := v.arrive(ctx)
 	for _, c := range checks() {
@@ -78,7 +69,7 @@ func (v *visit) checkAll(ctx context.Context) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
 	if left := v.leave(clean); left != nil {
-		err = errors.Join(err, fmt.Errorf("clean up the account %s: %w", v.own.name, left))
+		err = errors.Join(err, fmt.Errorf("clean up the account %s: %w", v.account, left))
 	}
 	return err
 }
@@ -86,9 +77,6 @@ func (v *visit) checkAll(ctx context.Context) error {
 const runbookPage = "docs/runbook.md"
 
 func (v *visit) try(ctx context.Context, c check) (how, detail string) {
-	if v.local && c.needs != "" {
-		return skipped, "a local AWS " + c.needs
-	}
 	bounded, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("timed out after %s", c.limit))
 	defer cancel()
 	detail, err := c.run(bounded, v)

@@ -1,7 +1,5 @@
 // Command check calls a deployment in AWS like its clients and reports facts that only a real
-// account can show: roles, queues, workers that start, and API Gateway's own responses. With
-// -before it compares the account's quotas with the requirements of a deployment. `make
-// check-deploy` and `make deploy` run it.
+// account can show: roles, queues, and workers that start. `make check-deploy` runs it.
 //
 // Its arguments are flags, "--" and the arguments of CDK, from which it reads the context.
 package main
@@ -41,7 +39,7 @@ func main() {
 }
 
 type options struct {
-	before, local              bool
+	local                      bool
 	receiver, media, inference string
 	uploadSize                 int64
 	streamTime                 time.Duration
@@ -52,8 +50,7 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with the requirements of a deployment")
-	flags.BoolVar(&o.local, "local", false, "the deployment is in a local AWS: skip unsupported checks")
+	flags.BoolVar(&o.local, "local", false, "the deployment is in a local AWS, which has no workers and alarms of its own")
 	flags.StringVar(&o.receiver, "receiver", "", "public URL for a test webhook, which must return 2xx")
 	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
 	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "minimum duration of a stream")
@@ -99,9 +96,6 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if settings.Region == "" {
 		return errors.New("no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile with a region")
 	}
-	if o.before {
-		return before(ctx, settings, o.context, out)
-	}
 	v, err := newVisit(ctx, settings, o, out)
 	if err != nil {
 		return err
@@ -110,7 +104,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%d passed, %d failed, %d skipped, as account %s.\n", v.count[held], v.count[failed],
-		v.count[skipped], v.own.name)
+		v.count[skipped], v.account)
 	if v.count[failed] > 0 {
 		return fmt.Errorf("%d of %d checks failed", v.count[failed], v.count[held]+v.count[failed])
 	}
@@ -148,27 +142,6 @@ func (v *visit) choose(known *catalog.Catalog) error {
 		if m.Realtime {
 			v.live = m
 		}
-	}
-	return nil
-}
-
-// before prints the account's quotas. It fails only if a deployment would hang.
-func before(ctx context.Context, settings aws.Config, options map[string]string, out io.Writer) error {
-	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	hangs := false
-	for _, q := range readQuotas(bounded, settings, options) {
-		hangs = hangs || q.state == "fail"
-		fmt.Fprintf(out, "%-4s  %s: %s: %s\n", q.state, q.service, q.title, q.detail)
-		if q.mend != "" {
-			fmt.Fprintln(out, "      "+q.mend)
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if hangs {
-		return errors.New("a deployment would hang: raise the quotas marked \"fail\", or skip this check with PREFLIGHT=off")
 	}
 	return nil
 }

@@ -19,19 +19,38 @@ import (
 	"cutroom/shared/client"
 )
 
+// checkKeys checks that both services reject calls with no key and with a wrong key.
+func checkKeys(ctx context.Context, v *visit) (string, error) {
+	const wrongKey = "ck_0000000000000000000000000000000000000000"
+	for _, r := range []request{
+		{path: "/v1/jobs"}, {path: "/v1/jobs", key: wrongKey}, {path: "/v1/usage", gateway: true},
+		{path: "/v1/usage", gateway: true, key: wrongKey},
+	} {
+		r.method = http.MethodGet
+		got, err := v.call(ctx, r)
+		if err == nil && got.status != http.StatusUnauthorized {
+			err = got.unexpected(http.StatusUnauthorized)
+		}
+		if err != nil {
+			return "", fmt.Errorf("GET %s with the key %q: %w", r.path, r.key, err)
+		}
+	}
+	return "calls without a valid key get 401", nil
+}
+
 // checkUpload sends a large file to a signed URL, waits until it is listed, and reads it back.
 func checkUpload(ctx context.Context, v *visit) (string, error) {
 	sent := client.Source{Name: "check.bin", Size: v.uploadSize, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), v.uploadSize)), nil
 	}}
 	began := time.Now()
-	stored, err := v.own.PutLargeFile(ctx, sent, "3600", nil)
+	stored, err := v.client.PutLargeFile(ctx, sent, "3600", nil)
 	if err != nil {
 		return "", err
 	}
 	took := time.Since(began)
 	err = v.until(ctx, func() (string, error) {
-		for file, err := range v.own.Files(ctx, longestList) {
+		for file, err := range v.client.Files(ctx, longestList) {
 			if err != nil || file.ID == stored.ID {
 				return "", err
 			}
@@ -43,7 +62,7 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 	}
 	listed := time.Since(began) - took
 	digest := md5.New()
-	if err := errors.Join(v.own.CopyFile(ctx, stored.ID, digest, nil), v.own.DeleteFile(ctx, stored.ID)); err != nil {
+	if err := errors.Join(v.client.CopyFile(ctx, stored.ID, digest, nil), v.client.DeleteFile(ctx, stored.ID)); err != nil {
 		return "", fmt.Errorf("read the file back and delete it: %w", err)
 	}
 	if sum := hex.EncodeToString(digest.Sum(nil)); sum != stored.MD5 || stored.SizeBytes != v.uploadSize {
@@ -53,23 +72,16 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%d bytes sent in %s, listed %s later, read back", v.uploadSize, round(took), round(listed)), nil
 }
 
-func (v *visit) textModel(ctx context.Context) (string, error) {
-	models, err := v.own.InferenceModels(ctx)
+func checkStream(ctx context.Context, v *visit) (string, error) {
+	models, err := v.client.InferenceModels(ctx)
 	if len(models) == 0 {
 		return "", cmp.Or(err, errors.New("the gateway lists no models"))
 	}
-	return models[0].ID, nil
-}
-
-func checkStream(ctx context.Context, v *visit) (string, error) {
-	model, err := v.textModel(ctx)
-	if err != nil {
-		return "", err
-	}
+	model := models[0].ID
 	const prompt = "Write the numbers from one to two thousand in words, one after the other, without a gap."
 	began := time.Now()
 	pieces, last, silence := 0, began, time.Duration(0)
-	usage, err := v.own.Stream(ctx, client.Chat{Model: model, MaxTokens: 4096,
+	usage, err := v.client.Stream(ctx, client.Chat{Model: model, MaxTokens: 4096,
 		Messages: []client.Message{{Role: "user", Content: prompt}}}, func(string) error {
 		pieces, silence, last = pieces+1, max(silence, time.Since(last)), time.Now()
 		return nil
@@ -92,7 +104,7 @@ func checkStream(ctx context.Context, v *visit) (string, error) {
 // metered waits until the usage shows one completion with this number of tokens.
 func (v *visit) metered(ctx context.Context, tokens int) error {
 	return v.until(ctx, func() (string, error) {
-		rows, err := v.own.Usage(ctx, client.UsageQuery{})
+		rows, err := v.client.Usage(ctx, client.UsageQuery{})
 		var requests, used int64
 		for _, row := range rows {
 			requests, used = requests+row.Requests, used+row.PromptTokens+row.CompletionTokens
@@ -115,13 +127,13 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	if receiver == "" {
 		receiver, want, status = v.mediaURL+"/v1/unknown", 2, http.StatusBadRequest
 	}
-	id, err := v.submit(ctx, v.own, receiver)
+	id, err := v.submit(ctx, receiver)
 	if err != nil {
 		return "", err
 	}
 	var text string
 	err = v.until(ctx, func() (string, error) {
-		made, err := v.own.Deliveries(ctx, id)
+		made, err := v.client.Deliveries(ctx, id)
 		if err != nil {
 			return "", err
 		}
@@ -151,7 +163,7 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	}
 	began := time.Now()
 	socket, _, err := websocket.Dial(ctx, v.realtimeURL+"?model="+url.QueryEscape(v.live.ID),
-		&websocket.DialOptions{HTTPHeader: http.Header{"X-Api-Key": {v.own.key}}})
+		&websocket.DialOptions{HTTPHeader: http.Header{"X-Api-Key": {v.key}}})
 	if err != nil {
 		return "", fmt.Errorf("open a session: %w", err)
 	}

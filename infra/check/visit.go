@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
-	domain "cutroom/shared/domain/job"
+	"cutroom/shared/platform/clock"
 )
 
 // cloud gives access to the parts of a deployment that clients cannot see.
@@ -28,11 +27,6 @@ type cloud interface {
 	deadLetters(ctx context.Context) error
 	tablesAndAlarms(ctx context.Context) error
 	forget(ctx context.Context, key credential.Key) error
-	// accept accepts a job as the service does, but with j's deadline.
-	accept(ctx context.Context, j domain.Job) error
-	// lose receives a job and starts a run, like a worker that then dies. It returns false if a
-	// real worker received the job first.
-	lose(ctx context.Context, id string) (bool, error)
 }
 
 type visit struct {
@@ -47,92 +41,55 @@ type visit struct {
 	// poll is the pause between two reads. wakeTime is the maximum time between a job's submission
 	// and the request for a worker.
 	poll, wakeTime time.Duration
-	own, other     account
-	// made lists the ids of keys that the checks created.
-	made  []string
-	count map[string]int
-	// cold is the number of workers before the first job, or -1 if unknown.
-	cold int
-	// done is the id of a completed job. lost is the id of the job whose first worker was lost. Both may be empty.
-	done, lost string
+	// account, key and keyID belong to the key that the checks use.
+	account, key, keyID string
+	client              *client.Client
+	count               map[string]int
 }
 
-type account struct {
-	name       string
-	key, admin string
-	*client.Client
-}
-
-func (v *visit) arrive(ctx context.Context) (err error) {
-	v.count, v.cold = map[string]int{}, -1
-	v.own.name = "check-" + strings.ToLower(rand.Text()[:10])
-	v.other.name = v.own.name + "-b"
-	for _, a := range []*account{&v.own, &v.other} {
-		if a.key, err = v.makeKey(ctx, a.name, false); err != nil {
-			return err
-		}
-		a.Client, err = client.New(client.Config{
-			URL: v.mediaURL, InferenceURL: v.inferenceURL, Key: a.key, UserAgent: userAgent, NewID: rand.Text,
-			Backoff: time.Second,
-		})
-		if err != nil {
-			return err
-		}
+func (v *visit) arrive(ctx context.Context) error {
+	v.count, v.account = map[string]int{}, "check-"+strings.ToLower(rand.Text()[:10])
+	var err error
+	if v.key, err = credential.NewSecret(rand.Reader); err != nil {
+		return err
 	}
-	v.own.admin, err = v.makeKey(ctx, v.own.name, true)
+	key, err := credential.NewKey(v.key, v.account, credential.DefaultTier, "check of the deployment", time.Now())
+	if err != nil {
+		return err
+	}
+	v.keyID = key.ID
+	if err := v.keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	v.client, err = client.New(client.Config{
+		URL: v.mediaURL, InferenceURL: v.inferenceURL, Key: v.key, UserAgent: userAgent, NewID: rand.Text,
+		Backoff: time.Second,
+	})
 	return err
 }
 
-func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string, error) {
-	secret, err := credential.NewSecret(rand.Reader)
-	if err != nil {
-		return "", err
+// leave cancels the checks' jobs and deletes their key.
+func (v *visit) leave(ctx context.Context) (left error) {
+	if v.client != nil {
+		left = v.cancelJobs(ctx)
+		v.client.Close()
 	}
-	key, err := credential.NewKey(secret, account, credential.DefaultTier, "check of the deployment", time.Now())
-	if err != nil {
-		return "", err
+	key, err := v.keys.RevokeKey(ctx, audit.Operator(time.Now().UTC()), v.keyID)
+	if err == nil {
+		err = v.cloud.forget(ctx, key)
 	}
-	key.Admin = admin
-	v.made = append(v.made, key.ID)
-	if err := v.keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
-		return "", fmt.Errorf("make a key: %w", err)
-	}
-	return secret, nil
-}
-
-// leave cancels the checks' jobs and deletes their keys, including keys created by the tested calls. The key list may
-// lag by a second and miss makeKey's last keys, so their ids are also recorded in made.
-func (v *visit) leave(ctx context.Context) error {
-	listed, left := v.keys.ListKeys(ctx, v.own.name)
-	for _, key := range listed {
-		if !slices.Contains(v.made, key.ID) {
-			v.made = append(v.made, key.ID)
-		}
-	}
-	for _, a := range []account{v.own, v.other} {
-		if a.Client != nil {
-			left = errors.Join(left, cancelJobs(ctx, a))
-			a.Close()
-		}
-	}
-	for _, id := range v.made {
-		key, err := v.keys.RevokeKey(ctx, audit.Operator(time.Now().UTC()), id)
-		if err == nil {
-			err = v.cloud.forget(ctx, key)
-		}
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			left = errors.Join(left, fmt.Errorf("revoke %s: %w", id, err))
-		}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		left = errors.Join(left, fmt.Errorf("revoke %s: %w", v.keyID, err))
 	}
 	return left
 }
 
 const longestList = 1000
 
-func cancelJobs(ctx context.Context, a account) (left error) {
-	for job, err := range a.Jobs(ctx, client.JobFilter{}, longestList) {
+func (v *visit) cancelJobs(ctx context.Context) (left error) {
+	for job, err := range v.client.Jobs(ctx, client.JobFilter{}, longestList) {
 		if err == nil && !job.Ended() {
-			_, err = a.CancelJob(ctx, job.ID)
+			_, err = v.client.CancelJob(ctx, job.ID)
 		}
 		if err != nil && !client.IsStatus(err, http.StatusConflict) { // 409 if it has just ended
 			left = errors.Join(left, fmt.Errorf("cancel its jobs: %w", err))
@@ -149,18 +106,9 @@ func (v *visit) until(ctx context.Context, look func() (pending string, err erro
 		if err != nil || pending == "" {
 			return err
 		}
-		if !pause(ctx, v.poll) {
+		if !clock.Wait(ctx, v.poll) {
 			return errors.New(pending)
 		}
-	}
-}
-
-func pause(ctx context.Context, length time.Duration) bool {
-	select {
-	case <-time.After(length):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -173,7 +121,6 @@ type request struct {
 	key     string
 	body    []byte
 	kind    string
-	header  map[string]string
 }
 
 type answer struct {
@@ -190,8 +137,6 @@ func (a answer) unexpected(want int) error {
 	return fmt.Errorf("%d, want %d: %.160q (request %s)", a.status, want, a.body, a.requestID())
 }
 
-var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
 func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	url := v.mediaURL
 	if r.gateway {
@@ -203,7 +148,6 @@ func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	}
 	// Send Accept, because some API gateways otherwise convert bytes to text.
 	sent.Header.Set("Accept", "*/*")
-	sent.Header.Set("Origin", "https://example.com")
 	sent.Header.Set("User-Agent", userAgent)
 	if r.kind != "" {
 		sent.Header.Set("Content-Type", r.kind)
@@ -213,10 +157,7 @@ func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	} else if r.key != "" {
 		sent.Header.Set("x-api-key", r.key)
 	}
-	for name, value := range r.header {
-		sent.Header.Set(name, value)
-	}
-	response, err := direct.Do(sent)
+	response, err := http.DefaultClient.Do(sent)
 	if err != nil {
 		return answer{}, err
 	}

@@ -23,7 +23,7 @@ func testCheck(t *testing.T, d *deployed) {
 		}
 	}
 	// The check skips only features that the local AWS lacks, and realtime, which is not deployed.
-	for _, name := range []string{"job", "image", "routes", "upload", "stream", "webhook", "state"} {
+	for _, name := range []string{"keys", "job", "image", "upload", "stream", "webhook", "state"} {
 		if states[name] != "held" {
 			t.Errorf("%s is %q, want held", name, states[name])
 		}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/client/access"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/access"
 )
 
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }

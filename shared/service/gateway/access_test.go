@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/client/access"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/testkit/access"
 )
 
 const everyRoute = `

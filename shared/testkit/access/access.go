@@ -1,6 +1,6 @@
 // Package access has an example call for every route that requires a credential, with the expected
 // status for each kind of credential (docs/contract/auth.md#permissions). It is shared by the
-// services' tests and the deployment check.
+// tests of both services.
 package access
 
 import (
@@ -43,8 +43,6 @@ type Fixtures struct {
 	// Ended and Cancelled are jobs of the model Video that have ended. Cancelled is the job that
 	// the DELETE call targets; it need not have been cancelled.
 	Ended, Cancelled string
-	NoResult         bool
-	Verifies         bool
 	Stored, Deleted  string
 	MD5              string
 	KeyID            string
@@ -62,26 +60,18 @@ const (
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {
-	content := http.StatusOK
-	if f.NoResult {
-		content = http.StatusConflict
-	}
-	report := content
-	if !f.Verifies && !f.NoResult {
-		report = http.StatusNotFound
-	}
 	return []Call{
 		{"POST /v1/jobs/{id}", "/v1/jobs/" + f.Video, form, formType, ofModel(200, 200)},
 		{"GET /v1/jobs/{id}", "/v1/jobs/" + f.Ended, "", "", ofModel(200, 404)},
 		{"GET /v1/jobs", "/v1/jobs", "", "", ofKeys(200, 200)},
 		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + f.Cancelled, "", "", ofModel(200, 404)},
 		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + f.Ended + "/events", "", "", ofModel(200, 404)},
-		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + f.Ended + "/content", "", "", ofModel(content, 404)},
-		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", ofModel(content, 404)},
+		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + f.Ended + "/content", "", "", ofModel(200, 404)},
+		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", ofModel(200, 404)},
 		// The previews are deleted when the job ends.
 		{"GET /v1/jobs/{id}/preview", "/v1/jobs/" + f.Ended + "/preview", "", "", ofModel(404, 404)},
-		{"GET /v1/jobs/{id}/credentials", "/v1/jobs/" + f.Ended + "/credentials", "", "", ofModel(report, 404)},
-		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, ofKeys(content, 404)},
+		{"GET /v1/jobs/{id}/credentials", "/v1/jobs/" + f.Ended + "/credentials", "", "", ofModel(404, 404)},
+		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, ofKeys(200, 404)},
 		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + f.Ended + "/deliveries", "", "", ofModel(200, 404)},
 		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "", ofKeys(200, 200)},
 	}
@@ -91,10 +81,6 @@ func accounts(f Fixtures) []Call {
 	// By the time the admin key is tried, the key has already deleted the file.
 	deleted := ofKeys(http.StatusNoContent, http.StatusNotFound)
 	deleted.AdminKey = http.StatusNotFound
-	report := http.StatusNotFound
-	if f.Verifies {
-		report = http.StatusOK
-	}
 	return []Call{
 		// A form without an image is invalid here.
 		{"POST /v1/generate/{id}", "/v1/generate/" + f.Image, form, formType, ofModel(422, 422)},
@@ -104,7 +90,7 @@ func accounts(f Fixtures) []Call {
 		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + f.Stored, "", "", ofAny(200, 404)},
 		// The stored file is neither an image nor a video.
 		{"GET /v1/uploads/{file_id}/thumbnail", "/v1/uploads/" + f.Stored + "/thumbnail", "", "", ofAny(404, 404)},
-		{"GET /v1/uploads/{file_id}/credentials", "/v1/uploads/" + f.Stored + "/credentials", "", "", ofAny(report, 404)},
+		{"GET /v1/uploads/{file_id}/credentials", "/v1/uploads/" + f.Stored + "/credentials", "", "", ofAny(404, 404)},
 		{"DELETE /v1/files/{file_id}", "/v1/files/" + f.Deleted, "", "", deleted},
 		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + f.MD5, "", "", ofKeys(200, 404)},
 		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", ofKeys(200, 200)},
