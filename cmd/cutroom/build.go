@@ -239,7 +239,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	}
 	p.intake = &file.Intake{
 		Reservations: s.records.Files(), Free: func() (int64, error) { return s.blobs.Available(int64(c.DiskReserve)) },
-		Most: c.Uploads, NewID: rand.Text, Now: now,
+		NewID: rand.Text, Now: now,
 	}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys(), Now: now, Settled: settled, Logger: s.logger}
 	p.authenticator = credential.NewAuthenticator(s.records.Keys(), p.tiers, now)
@@ -272,7 +272,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	}
 	s.batches = batches.New(batches.Config{
 		Store: s.records.Batches(), Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Storage: s.ended.Storage,
-		Keys: p.authenticator, Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls,
+		Keys: p.authenticator, Gateway: s.gateway.gateway, Free: p.intake.Free,
 		Now: s.clock.Now, NewID: rand.Text, Settled: s.clock.Settled, Logger: s.logger,
 	})
 	return nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/dustin/go-humanize"
-
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engineconfig"
 	"cutroom/shared/app/setting"
@@ -33,7 +31,6 @@ type devCommand struct {
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; generated and kept in the data folder if not set (${env})."`
 	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; generated and kept in the data folder if not set (${env})."`
 	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Maximum size of an uploaded file (${env})."`
-	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Maximum number of concurrent uploads across all accounts (${env})."`
 	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default 2 percent of the disk or 1GiB, whichever is more, but at most 10 percent (${env})."`
 	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Number of video edits, and of image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
 	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, separated by commas; * allows any (${env})."`
@@ -49,15 +46,6 @@ type devCommand struct {
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
 		return fmt.Errorf("CUTROOM_WORKERS: must be from 0 to 256, not %d", c.Workers)
-	}
-	if c.Uploads < 1 || c.Uploads > 100_000 {
-		return fmt.Errorf("CUTROOM_UPLOADS: must be from 1 to 100000, not %d", c.Uploads)
-	}
-	if c.BatchCalls < 1 || c.BatchCalls > 1000 {
-		return fmt.Errorf("CUTROOM_BATCH_CALLS: must be from 1 to 1000, not %d", c.BatchCalls)
-	}
-	if c.InferenceMemory < minInferenceMemory {
-		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: must be at least %s", humanize.IBytes(minInferenceMemory))
 	}
 	origins, err := setting.Origins(c.Origins)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"cutroom/shared/adapter/prometheus"
 	"cutroom/shared/adapter/sqlite"
-	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -37,16 +36,10 @@ const heapBallast = 16 << 20
 // more time (see httpserver.Config). The body stays in memory until the response has been sent.
 const longestBody = 2 * time.Minute
 
-// minInferenceMemory is the minimum value of CUTROOM_INFERENCE_MEMORY. With less, an account could
-// not send a request of the maximum size.
-const minInferenceMemory = 4 * gateway.MaxBody
-
 type inferenceFlags struct {
-	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
-	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory for the bodies of all running requests of the inference gateway, at least 128MiB; one account gets at most half of it (${env})."`
-	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Maximum number of concurrent batch requests (${env})."`
-	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
-	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Bearer token that reads /metrics at the inference address; generated and kept in the data folder if not set (${env})."`
+	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
+	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
+	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Bearer token that reads /metrics at the inference address; generated and kept in the data folder if not set (${env})."`
 }
 
 type inference struct {
@@ -109,8 +102,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 			Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 			Random:   mathrand.Float64,
 		},
-		BodyMemory: int64(c.InferenceMemory),
-		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),
+		Tracer: parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),
 		Origins:  c.Origins,
 		Trailers: true, Ready: parts.ready,
 		Now: time.Now, Date: parts.now, Logger: parts.logger,

@@ -68,7 +68,6 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 		{"missing tiers", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
 		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"),
 			[]string{"tiers.yaml", "default"}},
-		{"too little memory for a request", "CUTROOM_INFERENCE_MEMORY=127MiB", []string{"128 MiB"}},
 		{"a word as workers", "CUTROOM_WORKERS=many", []string{"many"}},
 		{"negative workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
 		{"too many workers", "CUTROOM_WORKERS=257", []string{"257"}},
@@ -100,8 +99,8 @@ func TestFlagsOverrideTheEnvironment(t *testing.T) {
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY",
 		"--live-engine":    "CUTROOM_LIVE_ENGINE",
 		"--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
-		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL", "--inference-memory": "CUTROOM_INFERENCE_MEMORY",
-		"--log-level": "CUTROOM_LOG_LEVEL",
+		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL",
+		"--log-level":            "CUTROOM_LOG_LEVEL",
 	} {
 		if !strings.Contains(help.Stdout, flag) || !strings.Contains(help.Stdout, setting) {
 			t.Errorf("the help does not mention %s and %s", flag, setting)

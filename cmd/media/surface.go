@@ -41,7 +41,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	// Only this program needs an intake, because its bodies arrive as streams. Functions receive entire bodies.
 	p.Config.Intake = &file.Intake{
 		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
-		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,
+		NewID:        rand.Text, Now: time.Now,
 	}
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
 		p.Config.Downloads = signer
