@@ -16,7 +16,6 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"go.opentelemetry.io/otel/trace"
 
-	"cutroom/shared/adapter/cloudwatch"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/ecs"
 	"cutroom/shared/adapter/prometheus"
@@ -47,8 +46,7 @@ const (
 	// Recording progress also checks, so a separate check costs a write only if an engine reports
 	// no progress: $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
-	guardEvery = 50 * time.Second // time between renewals of the task's protection
-	busyEvery  = time.Minute      // time between log lines with the fraction of busy slots
+	guardEvery = 50 * time.Second // between renewals of the task's protection
 )
 
 type settings struct {
@@ -178,12 +176,12 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	if err != nil {
 		return err
 	}
-	scraped, logged := p.metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, p.logger).Worker()
+	scraped := p.metrics.Worker()
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine,
 		Catalog: s.catalog, Folder: p.scratch, Slots: s.lanes(), Guard: guard, GuardEvery: guardEvery,
 		EngineHealth: engine.HealthOf(edits.engine), Prefetch: engine.CapabilitiesOf(edits.engine).Prefetch,
-		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer,
+		Observer: scraped, Now: time.Now, Random: rand.Reader, Tracer: p.tracer,
 		Logger: p.logger,
 		Tools: worker.Tools{
 			Prober: edits.tools, Posters: edits.tools, Enhancer: edits.enhancer, Signer: p.signer,
@@ -203,7 +201,6 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		Logger: p.logger,
 	}
 	beside.Go(func() { estimating.Run(ctx) })
-	beside.Go(func() { logged.Watch(ctx, busyEvery, w.Loads) })
 	p.logger.Info("the worker is accepting jobs", "slots", s.slots)
 	w.Run(ctx)
 	p.logger.Info("the worker has returned its jobs to the queue")

@@ -7,12 +7,10 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"cutroom/shared/adapter/cloudwatch"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/gatewayapp"
@@ -39,7 +37,6 @@ func New() (*gatewayapp.Parts, error) {
 	p.Gateway.Tokenizer, p.Gateway.Responses = tokens, dynamo.NewResponses(p.Records, table)
 	p.Gateway.Secrets = secrets.NewUpstreams(p.AWS, upstream.LocalSecrets{})
 	p.Gateway.Embedded = demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text})
-	p.Gateway.Observer = cloudwatch.New(os.Stdout, time.Now, p.Logger)
 	return p, nil
 }
 

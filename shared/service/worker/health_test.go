@@ -93,7 +93,7 @@ func TestObserverReceivesRuns(t *testing.T) {
 		}
 		progress(engine.Progress{Fraction: 1, Stage: "denoise", Took: 7 * time.Second})
 		return succeed(ctx, spec, progress)
-	}, func(c *worker.Config) { c.Observer = worker.Observers{observed} })
+	}, func(c *worker.Config) { c.Observer = observed })
 	s.awaitEnd(s.submit("one", 3*time.Second))
 	s.awaitEnd(s.submit("broken", 0))
 	stop()

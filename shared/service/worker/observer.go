@@ -15,14 +15,6 @@ type Observer interface {
 	Ran(Run)
 }
 
-type Observers []Observer
-
-func (o Observers) Ran(r Run) {
-	for _, each := range o {
-		each.Ran(r)
-	}
-}
-
 type Outcome string
 
 const (
