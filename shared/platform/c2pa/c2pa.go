@@ -12,13 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"cutroom/shared/platform/c2pa/helper"
 	"cutroom/shared/platform/c2pa/libc2pa"
 	"cutroom/shared/platform/sandbox"
+	"cutroom/shared/platform/sandbox/libraries"
 )
 
 var (
@@ -38,7 +38,7 @@ func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
 type Library struct {
 	box   *sandbox.Sandbox
 	self  sandbox.Program
-	found helper.Found
+	found libraries.Found
 	// spare is the address space available for a helper's work, in bytes.
 	spare int64
 }
@@ -58,17 +58,10 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 		return nil, fmt.Errorf("c2pa: %w", err)
 	}
 	l := &Library{box: box, self: self, spare: spareSpace}
-	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName, path)
-	cmd.Env = environment("")
-	out, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(out, &l.found)
-	}
+	l.found, err = self.Search(ctx, environment(""), helper.SearchName, path)
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("c2pa: this program cannot search for the library: %w", err)
+		return nil, fmt.Errorf("c2pa: %w", err)
 	case l.found.Problem != "":
 		return nil, errors.New("c2pa: " + l.found.Problem)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"time"
 
 	"cutroom/shared/platform/c2pa/helper"
@@ -59,18 +58,14 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	}
 	defer out.Close()
 	defer theirOut.Close()
-	space := int64(1) << 62
-	if l.found.Loaded.Space > 0 {
-		space = l.found.Loaded.Space + l.spare
-	}
 	cmd, start, err := l.box.Command(ctx, sandbox.Plan{
-		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,
-		Folder: c.folder, Memory: space, MaxFile: c.most, ProcessorTime: processorTime,
+		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Files, Extra: c.files,
+		Folder: c.folder, Memory: l.found.Memory(l.spare), MaxFile: c.most, ProcessorTime: processorTime,
 	})
 	if err != nil {
 		return helper.Answer{}, err
 	}
-	var said head
+	var said sandbox.Log
 	cmd.Env, cmd.WaitDelay = environment(c.folder), drainTime
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &said
 	if err := cmd.Start(); err != nil {
@@ -87,7 +82,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 }
 
 // ended waits until a helper exits. It returns nil if the helper has succeeded.
-func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
+func ended(cmd *exec.Cmd, start *sandbox.Start, said *sandbox.Log) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
 		return fmt.Errorf("c2pa: the helper was not started: %s", why)
@@ -142,15 +137,3 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 		}
 	}
 }
-
-type head struct{ kept []byte }
-
-// keptLog is how much of the helper's messages is kept, in bytes.
-const keptLog = 2 << 10
-
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), keptLog-len(h.kept))]...)
-	return len(p), nil
-}
-
-func (h *head) String() string { return strings.Join(strings.Fields(string(h.kept)), " ") }

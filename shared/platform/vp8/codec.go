@@ -26,8 +26,6 @@ type Codec struct {
 	ready bool
 	// last is the current helper, which Close can end while another goroutine holds mu.
 	last atomic.Pointer[process]
-	// restarts counts the helpers started after the first.
-	restarts atomic.Int64
 }
 
 // Decode decodes the stream's next frame into the picture, resizing it and reusing its memory. shown is false for
@@ -129,8 +127,6 @@ func (c *Codec) Close() {
 	}
 }
 
-func (c *Codec) Restarts() int64 { return c.restarts.Load() }
-
 // running returns the helper, starting one if necessary. The caller must hold mu. Errors: ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
@@ -147,7 +143,7 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	again := c.last.Swap(h) != nil
+	c.last.Store(h)
 	c.helper = h
 	// If Close ran before it could see this helper, end the helper here.
 	if c.closed.Load() {
@@ -158,9 +154,6 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 			return nil, ctx.Err()
 		}
 		return nil, fmt.Errorf("%w: %s", ErrFailed, h.why())
-	}
-	if again {
-		c.restarts.Add(1)
 	}
 	return h, nil
 }

@@ -3,10 +3,8 @@ package vp8
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"cutroom/shared/platform/sandbox"
+	"cutroom/shared/platform/sandbox/libraries"
 	"cutroom/shared/platform/vp8/helper"
 )
 
@@ -24,7 +23,7 @@ type Library struct {
 
 	box   *sandbox.Sandbox
 	self  sandbox.Program
-	found helper.Found
+	found libraries.Found
 }
 
 // Find finds libvpx, and verifies that this package supports it and that a helper works in the
@@ -37,17 +36,10 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{FrameTime: DefaultFrameTime, box: box, self: self}
-	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName)
-	cmd.Env = environment()
-	out, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(out, &l.found)
-	}
+	l.found, err = self.Search(ctx, environment(), helper.SearchName)
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("vp8: this program cannot search for libvpx: %w", err)
+		return nil, fmt.Errorf("vp8: %w", err)
 	case l.found.Problem != "":
 		return nil, fmt.Errorf("vp8: %s: install the package %s", l.found.Problem, packageOf(os.ReadFile))
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +22,6 @@ const (
 	// Enough CPU time for hours of live video. After that, a new helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
-	keptLog       = 2 << 10
 	// After a helper has exited, its pipes may stay open for drainTime.
 	drainTime = 5 * time.Second
 )
@@ -34,7 +32,7 @@ type process struct {
 	in        *os.File // for requests
 	out       *os.File // for responses
 	cmd       *exec.Cmd
-	log       head
+	log       sandbox.Log
 	// ended is closed once the process has exited. reason says how it exited. cause says why the
 	// server ended it, if it did.
 	ended  chan struct{}
@@ -76,13 +74,9 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	// The process dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	space := int64(1) << 62
-	if l.found.Loaded.Space > 0 {
-		space = l.found.Loaded.Space + spareSpace
-	}
 	cmd, start, err := l.box.Command(context.Background(), sandbox.Plan{
-		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files,
-		Extra: []*os.File{memory}, Memory: space, ProcessorTime: processorTime,
+		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Files,
+		Extra: []*os.File{memory}, Memory: l.found.Memory(spareSpace), ProcessorTime: processorTime,
 	})
 	if err != nil {
 		started <- err
@@ -164,17 +158,8 @@ func (h *process) why() string {
 	if h.cause != nil {
 		return h.cause.Error()
 	}
-	if said := strings.TrimSpace(h.log.String()); said != "" {
+	if said := h.log.String(); said != "" {
 		return h.reason + ": " + said
 	}
 	return h.reason
 }
-
-type head struct{ kept []byte }
-
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), keptLog-len(h.kept))]...)
-	return len(p), nil
-}
-
-func (h *head) String() string { return string(h.kept) }

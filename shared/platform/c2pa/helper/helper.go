@@ -5,7 +5,6 @@ package helper
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 
 	"cutroom/shared/platform/c2pa/libc2pa"
@@ -25,31 +24,19 @@ func init() {
 	}
 	switch os.Args[1] {
 	case SearchName:
-		exit(json.NewEncoder(os.Stdout).Encode(search(os.Args[2])))
+		libraries.Exit("c2pa", json.NewEncoder(os.Stdout).Encode(search(os.Args[2])))
 	case Name:
-		exit(help(os.Args[2]))
+		libraries.Exit("c2pa", help(os.Args[2]))
 	}
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "c2pa:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 // search loads the library and records which files and how much address space it needs.
-func search(path string) Found {
+func search(path string) libraries.Found {
 	library, err := libc2pa.Load(path)
 	if err != nil {
-		return Found{Problem: err.Error()}
+		return libraries.Found{Problem: err.Error()}
 	}
-	f := Found{Path: path, Version: library.Version(), Loaded: libraries.Now()}
-	if real := f.Loaded.Find(libc2pa.Name()); real != "" {
-		f.Path = real
-	}
-	return f
+	return libraries.Loaded(path, library.Version(), libc2pa.Name())
 }
 
 func help(path string) error {

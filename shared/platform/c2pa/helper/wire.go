@@ -1,14 +1,5 @@
 package helper
 
-import "cutroom/shared/platform/sandbox/libraries"
-
-type Found struct {
-	Path    string
-	Version string
-	Loaded  libraries.Loaded
-	Problem string
-}
-
 // Order is the first line that the helper reads. The files are descriptors 3 and up: the file to
 // read or sign, the file to write, and the ingredients.
 type Order struct {

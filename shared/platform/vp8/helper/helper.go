@@ -26,37 +26,18 @@ const (
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:
-		exit(json.NewEncoder(os.Stdout).Encode(search()))
+		libraries.Exit("vp8", json.NewEncoder(os.Stdout).Encode(search()))
 	case len(os.Args) == 3 && os.Args[1] == Name:
-		exit(help(os.Args[2]))
+		libraries.Exit("vp8", help(os.Args[2]))
 	}
 }
 
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "vp8:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func search() Found {
+func search() libraries.Found {
 	library, err := libvpx.Load("")
 	if err != nil {
-		return Found{Problem: err.Error()}
+		return libraries.Found{Problem: err.Error()}
 	}
-	f := Found{Path: library.Path(), Version: library.Version(), Loaded: libraries.Now()}
-	if path := f.Loaded.Find("libvpx"); path != "" {
-		f.Path = path
-	}
-	return f
-}
-
-type Found struct {
-	Path    string
-	Version string
-	Loaded  libraries.Loaded
-	Problem string
+	return libraries.Loaded(library.Path(), library.Version(), "libvpx")
 }
 
 type worker struct {
