@@ -45,8 +45,7 @@ type ManagerConfig struct {
 // Allocations are small compared to the remaining amount, so that the processes together can use up
 // a budget. The manager checks the store before it rejects a call.
 type Manager struct {
-	config  ManagerConfig
-	windows atomic.Pointer[windows]
+	config ManagerConfig
 
 	mu          sync.RWMutex
 	lookUps     map[caller]*lookUp
@@ -62,11 +61,6 @@ type lookUp struct {
 	read    time.Time
 	// refreshing is true while a goroutine is refreshing the entry.
 	refreshing atomic.Bool
-}
-
-type windows struct {
-	day, month  Window
-	begin, ends time.Time
 }
 
 func NewManager(c ManagerConfig) *Manager {
@@ -145,29 +139,14 @@ func (m *Manager) Reserve(ctx context.Context, found []Budget, most Amounts) (*R
 		return nil, nil
 	}
 	r := &Reservation{manager: m, amounts: make([]reservedAmount, 0, len(found))}
-	now := m.windowsNow()
+	now := m.config.Now()
 	for _, b := range found {
-		window := now.day
-		if b.Period == Month {
-			window = now.month
-		}
-		r.amounts = append(r.amounts, reservedAmount{budget: b, counter: Counter{b.ID, window}})
+		r.amounts = append(r.amounts, reservedAmount{budget: b, counter: b.Counter(now)})
 	}
 	if err := r.Change(ctx, most); err != nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-func (m *Manager) windowsNow() *windows {
-	now := m.config.Now()
-	if w := m.windows.Load(); w != nil && now.Before(w.ends) && !now.Before(w.begin) {
-		return w
-	}
-	day := Day.WindowOf(now)
-	w := &windows{day: day, month: Month.WindowOf(now), begin: now, ends: day.Ends()}
-	m.windows.Store(w)
-	return w
 }
 
 func (m *Manager) allocation(c Counter) *localAllocation {
