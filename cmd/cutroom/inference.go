@@ -130,7 +130,7 @@ func (i *inference) chatModel() (slug string, ok bool) {
 // followCatalog reloads the catalog file whenever it changes, until the context ends.
 func (i *inference) followCatalog(ctx context.Context) {
 	if i.file.Path != "" {
-		i.catalog.Follow(ctx, i.file, catalogEvery, nil, i.logger)
+		i.catalog.Follow(ctx, i.file, catalogEvery, i.logger)
 	}
 }
 

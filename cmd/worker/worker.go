@@ -46,7 +46,7 @@ const (
 	// Recording progress also checks, so a separate check costs a write only if an engine reports
 	// no progress: $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
-	guardEvery = 50 * time.Second // between renewals of the task's protection
+	guardEvery = 50 * time.Second // time between renewals of the task's protection
 )
 
 type settings struct {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -140,7 +141,7 @@ func (Models) Run(ctx context.Context, s *Invocation) error {
 				ID: m.ID, Service: "media", Kind: m.Kind, Title: m.Title, Aliases: m.Aliases, Description: m.Description,
 				Examples: m.Examples, Price: m.Price,
 			}
-			aliases, what := first(strings.Join(m.Aliases, ", "), "-"), first(m.Title, m.Description)
+			aliases, what := cmp.Or(strings.Join(m.Aliases, ", "), "-"), cmp.Or(m.Title, m.Description)
 			if len(m.Examples) > 0 {
 				what += ", such as “" + m.Examples[0] + "”"
 			}
@@ -150,7 +151,7 @@ func (Models) Run(ctx context.Context, s *Invocation) error {
 					what += fmt.Sprintf(", %g in %s", m.Price.Sizes[resolution], resolution)
 				}
 			}
-			if err := list.add(view, m.ID, view.Service, first(m.Kind, "-"), aliases, what); err != nil {
+			if err := list.add(view, m.ID, view.Service, cmp.Or(m.Kind, "-"), aliases, what); err != nil {
 				return err
 			}
 		}

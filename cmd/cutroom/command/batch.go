@@ -146,8 +146,8 @@ func (e *editor) summary(results []result) error {
 		if checkChanged(done.Changed) != nil {
 			status = "unchanged"
 		}
-		if err := list.add(done, done.Input, status, first(done.JobID, "-"),
-			first(done.Error, done.Output)); err != nil {
+		if err := list.add(done, done.Input, status, cmp.Or(done.JobID, "-"),
+			cmp.Or(done.Error, done.Output)); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 		}
 	}
 	display := e.invocation.newDisplay(true)
-	tracker := display.track(first(filepath.Base(output), edit.Model))
+	tracker := display.track(cmp.Or(filepath.Base(output), edit.Model))
 	done, err := e.edit(ctx, edit, input, output, tracker)
 	tracker.end(err)
 	display.end()
@@ -131,7 +131,7 @@ func defaultOutput(input string, edit client.Edit) string {
 		folder = filepath.Dir(input)
 	}
 	if prompt == "" {
-		return filepath.Join(folder, resultName(first(filepath.Base(input), edit.Model), edit.Model))
+		return filepath.Join(folder, resultName(cmp.Or(filepath.Base(input), edit.Model), edit.Model))
 	}
 	source := ""
 	if input != "" {
@@ -180,7 +180,7 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 		return done, nil
 	}
 	if tracker.display.bars == nil {
-		e.invocation.note("%s is the job %s", first(input, edit.Model), job.ID)
+		e.invocation.note("%s is the job %s", cmp.Or(input, edit.Model), job.ID)
 	}
 	return e.await(ctx, done, output, tracker)
 }

@@ -5,6 +5,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -84,7 +85,7 @@ func (s *Invocation) Server() (Server, error) {
 	case kept.Key != "" && server == own:
 		server.Key, server.KeyFrom = kept.Key, "the profile "+s.profileName()
 	case IsLocal(server.URL) && IsLocal(server.InferenceURL):
-		path := DevKeyFile(first(s.Getenv("CUTROOM_DATA"), ".cutroom"))
+		path := DevKeyFile(cmp.Or(s.Getenv("CUTROOM_DATA"), ".cutroom"))
 		if key, err := os.ReadFile(path); err == nil {
 			server.Key, server.KeyFrom = strings.TrimSpace(string(key)), path
 		}
@@ -94,15 +95,6 @@ func (s *Invocation) Server() (Server, error) {
 
 // DevKeyFile returns the path of the key that `cutroom dev` creates in its data folder.
 func DevKeyFile(data string) string { return filepath.Join(data, "dev-key") }
-
-func first(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
-}
 
 func IsLocal(address string) bool {
 	parsed, err := url.Parse(address)
@@ -169,7 +161,7 @@ func (s *Invocation) note(format string, values ...any) {
 // catalog returns the catalog for defaults and completions: the file CUTROOM_CATALOG or the
 // built-in catalog, in the family CUTROOM_FAMILY.
 func (s *Invocation) catalog() (*catalog.Catalog, error) {
-	return setting.Catalog(first(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
+	return setting.Catalog(cmp.Or(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
 }
 
 // latest returns the name of the default model of a kind.

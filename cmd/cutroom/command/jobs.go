@@ -262,14 +262,14 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 			return err
 		}
 		e := &editor{invocation: s, client: service, order: order{Output: c.Output, Force: c.Force}}
-		if err := checkFormat(first(c.Output, "-"), ""); err != nil {
+		if err := checkFormat(cmp.Or(c.Output, "-"), ""); err != nil {
 			return err
 		}
-		if err := e.free(first(c.Output, "-")); err != nil {
+		if err := e.free(cmp.Or(c.Output, "-")); err != nil {
 			return err
 		}
 		display := s.newDisplay(true)
-		tracker := display.track(filepath.Base(first(c.Output, c.ID)))
+		tracker := display.track(filepath.Base(cmp.Or(c.Output, c.ID)))
 		job, err := c.watch(ctx, e, tracker)
 		tracker.end(err)
 		display.end()

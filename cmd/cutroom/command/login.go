@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (c *Login) Run(ctx context.Context, s *Invocation) error {
 	if c.URL != "" && c.URL != wanted.URL {
 		wanted.InferenceURL = "" // the URL belonged to the previous server
 	}
-	wanted.URL, wanted.InferenceURL = first(c.URL, wanted.URL), first(c.InferenceURL, wanted.InferenceURL)
+	wanted.URL, wanted.InferenceURL = cmp.Or(c.URL, wanted.URL), cmp.Or(c.InferenceURL, wanted.InferenceURL)
 	if wanted.Key, err = s.readKey(); err != nil {
 		return err
 	}

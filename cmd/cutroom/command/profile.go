@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,19 +25,19 @@ const localURL = "http://127.0.0.1:8080"
 // server returns the URLs of a profile's services, without the key. A single URL is used for both services, as
 // they may be behind a reverse proxy. Only the default URL of `cutroom dev` expands to its two ports.
 func (p profile) server() Server {
-	url := strings.TrimRight(first(p.URL, localURL), "/")
+	url := strings.TrimRight(cmp.Or(p.URL, localURL), "/")
 	gateway := url
 	if url == localURL || url == "http://localhost:8080" {
 		gateway = strings.TrimSuffix(url, ":8080") + ":8081"
 	}
-	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, gateway), "/")}
+	return Server{URL: url, InferenceURL: strings.TrimRight(cmp.Or(p.InferenceURL, gateway), "/")}
 }
 
 type profiles struct {
 	Profiles map[string]profile `yaml:"profiles"`
 }
 
-func (s *Invocation) profileName() string { return first(s.Profile, defaultProfile) }
+func (s *Invocation) profileName() string { return cmp.Or(s.Profile, defaultProfile) }
 
 // profilesFile returns the path of the profiles file (XDG Base Directory Specification).
 func (s *Invocation) profilesFile() (string, error) {

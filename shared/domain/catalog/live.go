@@ -33,9 +33,8 @@ type File struct {
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever a signal arrives on the channel `ask`, until the context
-// ends. It logs an invalid file only once.
-func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
+// Follow checks the file at every interval until the context ends. It logs an invalid file only once.
+func (l *Live) Follow(ctx context.Context, file File, every time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -43,7 +42,6 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-ask:
 		}
 		changed, err := l.Reload(&file)
 		switch {

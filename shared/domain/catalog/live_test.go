@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/testkit/await"
 )
 
 func TestLiveFollowsItsFile(t *testing.T) {
@@ -59,7 +60,7 @@ func TestLiveFollowsItsFile(t *testing.T) {
 	}
 }
 
-func TestLiveReloadsWhenAsked(t *testing.T) {
+func TestFollowReloadsAChangedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	known, err := catalog.Parse([]byte(media+row), "gen")
 	if err != nil {
@@ -67,20 +68,15 @@ func TestLiveReloadsWhenAsked(t *testing.T) {
 	}
 	live := catalog.NewLive(known)
 	ctx, stop := context.WithCancel(t.Context())
-	ask, stopped := make(chan os.Signal), make(chan struct{})
+	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		live.Follow(ctx, catalog.File{Path: path, Family: "gen"}, time.Hour, ask, slog.New(slog.DiscardHandler))
+		live.Follow(ctx, catalog.File{Path: path, Family: "gen"}, time.Millisecond, slog.New(slog.DiscardHandler))
 	}()
 	if err := os.WriteFile(path, []byte(media+strings.Replace(row, "8b", "70b", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ask <- os.Interrupt
-	// The second signal is received only after the first was handled.
-	ask <- os.Interrupt
-	if _, ok := live.Catalog().Inference("org/big-model:70b"); !ok {
-		t.Error("the new model is unknown")
-	}
+	await.Until(t, "the new model", func() bool { return live.Knows("org/big-model:70b") })
 	stop()
 	<-stopped
 }

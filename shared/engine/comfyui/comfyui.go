@@ -11,6 +11,7 @@
 package comfyui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,8 @@ var (
 func New(c Config) (*Engine, error) {
 	e := &Engine{
 		workflows: map[string]*workflow{}, finisher: transfer.Finisher{Runner: c.Runner, Done: generated},
-		random: c.Random, stall: orElse(c.Stall, defaultStall),
-		pollEvery: orElse(c.PollEvery, defaultPollEvery), pool: pool{starting: orElse(c.Starting, defaultStarting)},
+		random: c.Random, stall: cmp.Or(c.Stall, defaultStall),
+		pollEvery: cmp.Or(c.PollEvery, defaultPollEvery), pool: pool{starting: cmp.Or(c.Starting, defaultStarting)},
 	}
 	seen := map[string]bool{}
 	for _, address := range c.Servers {
@@ -97,7 +98,7 @@ func New(c Config) (*Engine, error) {
 			return nil, fmt.Errorf("%q is named twice", address)
 		}
 		seen[base] = true
-		e.pool.servers = append(e.pool.servers, newServer(base, c.Key, orElse(c.Silence, defaultSilence)))
+		e.pool.servers = append(e.pool.servers, newServer(base, c.Key, cmp.Or(c.Silence, defaultSilence)))
 	}
 	if len(e.pool.servers) == 0 {
 		return nil, errors.New("no server is configured")
@@ -116,13 +117,6 @@ func New(c Config) (*Engine, error) {
 		return nil, errors.New("no model in the catalog names a workflow")
 	}
 	return e, nil
-}
-
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }
 
 func baseURL(address string) (string, error) {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -75,7 +74,7 @@ func (r *run) invalid(refused *statusError) error {
 		}
 	}
 	return failed("The engine rejected the edit.", again,
-		fmt.Errorf("comfyui: %w: %s", refused, oneLine(strings.Join(reasons, "; "))))
+		fmt.Errorf("comfyui: %w: %s", refused, engine.OneLine(strings.Join(reasons, "; "), maxReason)))
 }
 
 func (d *record) failure(prompt string) error {
@@ -101,7 +100,7 @@ func (d *record) failure(prompt string) error {
 			if prompt != "" && strings.Contains(reason, prompt) {
 				reason = "a message that contains the prompt"
 			}
-			reason = oneLine(reason)
+			reason = engine.OneLine(reason, maxReason)
 			if short {
 				return failed("The engine ran out of memory.", true, fmt.Errorf("comfyui: %s", reason))
 			}
@@ -147,14 +146,4 @@ func first(list string) int {
 		return 1
 	}
 	return 0
-}
-
-// oneLine removes control characters and line breaks from text, and truncates it, for the log.
-func oneLine(text string) string {
-	text = strings.Join(
-		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
-	if points := []rune(text); len(points) > maxReason {
-		return string(points[:maxReason]) + "…"
-	}
-	return text
 }

@@ -9,6 +9,7 @@ package engineserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,9 @@ func New(c Config) (*Engine, error) {
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("%q is not an http URL such as http://127.0.0.1:8090", c.URL)
 	}
-	e := &Engine{
-		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
+	return &Engine{
+		base:    strings.TrimSuffix(c.URL, "/"),
+		silence: cmp.Or(c.Silence, defaultSilence), starting: cmp.Or(c.Starting, defaultStarting),
 		client: &http.Client{
 			// Use no proxy, because the server must be on this machine to share the disk.
 			Transport: &http.Transport{
@@ -74,14 +76,7 @@ func New(c Config) (*Engine, error) {
 				return http.ErrUseLastResponse
 			},
 		},
-	}
-	if e.silence == 0 {
-		e.silence = defaultSilence
-	}
-	if e.starting == 0 {
-		e.starting = defaultStarting
-	}
-	return e, nil
+	}, nil
 }
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }

@@ -148,7 +148,7 @@ func faultOf(f livewire.Failure) error {
 	if f.Code == job.InvalidInput {
 		code = fault.Invalid
 	}
-	message := oneLine(f.Message, maxMessage)
+	message := engine.OneLine(f.Message, maxMessage)
 	if message == "" {
 		message = "The engine rejected the request."
 	}
@@ -156,7 +156,7 @@ func faultOf(f livewire.Failure) error {
 }
 
 func named(reported string) string {
-	if reported = oneLine(reported, maxName); reported == "" {
+	if reported = engine.OneLine(reported, maxName); reported == "" {
 		return Name
 	}
 	return reported
@@ -172,7 +172,7 @@ func liveRefusal(response *http.Response) error {
 		return fmt.Errorf("the engine server returned status %d", response.StatusCode)
 	}
 	return fmt.Errorf("the engine server returned status %d: %s", response.StatusCode,
-		oneLine(line.Error.Message, maxMessage))
+		engine.OneLine(line.Error.Message, maxMessage))
 }
 
 // guarded wraps a function so that the connection ends when the function returns or panics.
@@ -261,7 +261,7 @@ func (c *liveConnection) hear(text []byte) error {
 	switch {
 	case line.Error != nil:
 		return &engine.Error{
-			Code: job.EngineError, Message: oneLine(line.Error.Message, maxMessage), Retryable: line.Error.Retryable,
+			Code: job.EngineError, Message: engine.OneLine(line.Error.Message, maxMessage), Retryable: line.Error.Retryable,
 		}
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})

@@ -3,9 +3,7 @@ package engineserver
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
-	"unicode"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -83,7 +81,7 @@ const (
 )
 
 func (r Result) outcome() engine.Outcome {
-	report := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
+	report := engine.Outcome{Engine: engine.OneLine(r.Engine, maxName), Notice: engine.OneLine(r.Notice, maxMessage)}
 	if report.Engine == "" {
 		report.Engine = Name
 	}
@@ -91,7 +89,7 @@ func (r Result) outcome() engine.Outcome {
 		report.Understood = []string{}
 	}
 	for _, part := range r.Understood[:min(len(r.Understood), maxUnderstood)] {
-		report.Understood = append(report.Understood, oneLine(part, maxName))
+		report.Understood = append(report.Understood, engine.OneLine(part, maxName))
 	}
 	return report
 }
@@ -165,23 +163,11 @@ func (f *Failure) asError() *engine.Error {
 		cause = fmt.Errorf("engineserver: unknown error code %.50q", string(code))
 		code = job.EngineError
 	}
-	message := oneLine(f.Message, maxMessage)
+	message := engine.OneLine(f.Message, maxMessage)
 	if message == "" {
 		message = job.EngineFailedMessage
 	}
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
-}
-
-// oneLine removes control characters and line breaks from a text, and truncates it to the given number of code
-// points.
-func oneLine(text string, longest int) string {
-	text = strings.Join(
-		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
-	)
-	if points := []rune(text); len(points) > longest {
-		return string(points[:longest]) + "…"
-	}
-	return text
 }
 
 func parse(line []byte) (Line, error) {
