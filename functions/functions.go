@@ -45,7 +45,7 @@ func All() []Function {
 			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD",
 				"CUTROOM_PUBLIC_S3_URL"),
 		},
-		{Name: "tokens", Variables: with(callers, "CUTROOM_WEBHOOK_ALLOW")},
+		{Name: "tokens", Variables: with(callers, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW")},
 		{
 			Name:      "models",
 			Variables: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_ENGINE", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_INFERENCE_URL"},

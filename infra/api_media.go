@@ -26,6 +26,8 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/uploads/{file_id}/thumbnail", function: "content"},
 			{path: "/v1/uploads/{file_id}/credentials", function: "c2pa"},
 			{path: "/v1/client/tokens", function: "tokens"},
+			{path: "/v1/verify", function: "tokens"},
+			{path: "/.well-known/jwks.json", function: "tokens"},
 			{path: "/v1/keys", function: "tokens"},
 			{path: "/v1/keys/{key_id}", function: "tokens"},
 			{path: "/v1/audit", function: "tokens"},

@@ -69,6 +69,8 @@ var ways = map[string]way{
 	"media ANY /v1/uploads/{file_id}/credentials": {"", 29000},
 	"media ANY /v1/files/by-md5/{md5}":            {"", 29000},
 	"media ANY /v1/client/tokens":                 {"", 29000},
+	"media ANY /v1/verify":                        {"", 29000},
+	"media ANY /.well-known/jwks.json":            {"", 29000},
 	"media ANY /v1/keys":                          {"", 29000},
 	"media ANY /v1/keys/{key_id}":                 {"", 29000},
 	"media ANY /v1/audit":                         {"", 29000},

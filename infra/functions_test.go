@@ -63,7 +63,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 		if _, ok := variables["CUTROOM_RESPONSE"]; ok {
 			t.Errorf("%s streams, but has the setting for buffered responses", name)
 		}
-		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"content", "files", "images", "jobs", "webhooks"}, name) {
+		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"content", "files", "images", "jobs", "tokens", "webhooks"}, name) {
 			t.Errorf("%s has the secret: %t", name, ok)
 		}
 	}

@@ -139,10 +139,10 @@ func (s *stack) storeFiles() []permission {
 	}
 }
 
-// keepKeys returns the permissions of programs that issue client tokens and manage permanent keys
-// and their budgets. They write to the audit log and read it.
+// keepKeys returns the permissions of programs that issue client tokens and manage permanent keys and their budgets.
+// They write to the audit log and read it. The secret signs the tokens.
 func (s *stack) keepKeys() []permission {
-	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
+	return []permission{s.readSecret(), s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
 }
 

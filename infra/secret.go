@@ -5,7 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newSecret creates the secret that encrypts page cursors and from which accounts' webhook secrets are derived.
+// newSecret creates the secret that encrypts page cursors. Accounts' webhook secrets and the keys that sign client
+// tokens are derived from it.
 func (s *stack) newSecret() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Secret"), &awssecretsmanager.SecretProps{
 		SecretName:    jsii.String(s.name("secret")),

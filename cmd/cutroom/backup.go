@@ -27,7 +27,7 @@ import (
 
 // savedSettings lists the files in the data folder that a backup includes. Without these secrets,
 // all links and cursors would become invalid.
-var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName}
+var savedSettings = []string{"secret", tokenKeyName, "metrics-key", "dev-key", signerName, signersName}
 
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {

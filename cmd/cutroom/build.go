@@ -87,7 +87,8 @@ type parts struct {
 	signing     *signing.Plan
 	callers     callers
 
-	secret []byte
+	secret   []byte
+	tokenKey string
 	// scratch is the absolute path of the engines' working folder.
 	scratch string
 	// signer is nil if results are not signed.
@@ -145,6 +146,9 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	s.checker = s.storage.health(p.scratch, s.logger)
 	var err error
 	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys(), s.clock.Now()); err != nil {
+		return err
+	}
+	if p.tokenKey, err = kept("", filepath.Join(c.Data, tokenKeyName)); err != nil {
 		return err
 	}
 	if p.secret, err = ensureSecret(c); err != nil {
@@ -350,7 +354,9 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		FileRoutes: api.FileRoutes{Files: p.files, Intake: p.intake, Posters: p.tools, Signer: uploads, UploadURLs: uploads},
 		C2PARoutes: api.C2PARoutes{Verifier: p.verifier},
 		AccountRoutes: api.AccountRoutes{
-			Minter:  &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
+			Minter: &credential.Minter{
+				Store: keys, Random: rand.Reader, Now: now, Secret: func(context.Context) ([]byte, error) { return []byte(p.tokenKey), nil },
+			},
 			Keys:    &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
 			Budgets: s.budgets, AuditLog: s.records.Audit(),
 		},

@@ -23,7 +23,8 @@ const (
 // entries lists the names in the data folder that the program uses.
 var entries = map[string]int{
 	"lock": ownFile, "reserve": ownFile, "clock": ownFile, restoringName: ownFile,
-	"secret": anyFile, "metrics-key": anyFile, "dev-key": anyFile, signerName: anyFile, signersName: anyFile,
+	"secret": anyFile, tokenKeyName: anyFile, "metrics-key": anyFile, "dev-key": anyFile, signerName: anyFile,
+	signersName:  anyFile,
 	"cutroom.db": anyFile, "cutroom.db-wal": anyFile, "cutroom.db-shm": anyFile,
 	"blobs": anyFolder, scratchName: anyFolder,
 }

@@ -21,6 +21,10 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
+// tokenKeyName is the file in the data folder with the secret from which the keys that sign client tokens are
+// derived. Those keys' public parts are served to anyone, so the secret is always random, unlike CUTROOM_SECRET.
+const tokenKeyName = "token-key"
+
 // signerName is the file in the data folder with the signing identity. signersName is the file with
 // its current and earlier certificates (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"

@@ -54,7 +54,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.VideoWait = awsapp.VideoWait
 	p.Config.InferenceURL = p.Optional("CUTROOM_PUBLIC_INFERENCE_URL")
 	p.RejectCold()
-	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
+	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now, Secret: secret.Value}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.ManageBudgets()
 	p.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{Targets: p.Config.WebhookTargets})

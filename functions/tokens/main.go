@@ -1,5 +1,6 @@
-// Function tokens issues client tokens at POST /v1/client/tokens, and manages accounts' permanent
-// keys and their budgets: /v1/keys and below, /v1/budgets, and /v1/audit.
+// Function tokens issues and verifies client tokens: POST /v1/client/tokens, POST /v1/verify and
+// GET /.well-known/jwks.json. It also manages accounts' permanent keys and their budgets: /v1/keys
+// and below, /v1/budgets, and /v1/audit.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/platform/lambdahttp"
@@ -21,7 +23,9 @@ func tokens() (http.Handler, lambdahttp.Mode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f.Config.Minter = &credential.Minter{Store: f.Keys, Random: rand.Reader, Now: time.Now}
+	f.Config.Minter = &credential.Minter{
+		Store: f.Keys, Random: rand.Reader, Now: time.Now, Secret: secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN")).Value,
+	}
 	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.AuditLog = dynamo.NewAudit(f.Records, f.Required("CUTROOM_USAGE_TABLE"))
 	f.ManageBudgets()

@@ -18,21 +18,29 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing else. The JWT is
-// another format of the same token: its "jti" is the hash that identifies the record. Scope, expiry and the validity
-// of the permanent key depend only on the record. The claims repeat these values for clients that read them.
+// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing else, and others
+// verify it themselves with the service's key set. The JWT is another format of the same token: its "jti" is the hash
+// that identifies the record. In this service, scope, expiry and the validity of the permanent key depend only on the
+// record. The claims repeat these values for clients that read them.
 //
-// Each JWT is signed with a new key pair. The private key is discarded after signing, and the record keeps the
-// public key. Verification therefore needs no secret, and someone who can read the records cannot forge a token.
+// The record keeps the public key that verifies the JWT. Authentication therefore needs no secret, someone who can read
+// the records cannot forge a token, and a token outlives a change of the service's key. In tokens of version 0.1.0, each
+// JWT had its own key, which is in no key set.
 const (
-	jwtIssuer = "cutroom"
+	// JWTIssuer is also the audience.
+	JWTIssuer = "cutroom"
 	// maxJWT is in bytes. A token with the largest scope is smaller.
-	maxJWT = 16 << 10
+	maxJWT = 32 << 10
 )
 
-// The names are the same as in the response that issues the token.
-type jwtClaims struct {
+// Claims describe a credential. Their names are those that SDKs read. Permissions and Constraints are the same as in the
+// response that issues a token.
+type Claims struct {
 	jwt.RegisteredClaims
+	// Models and Origins are absent if the credential allows all.
+	Models      []string        `json:"models,omitempty"`
+	Origins     []string        `json:"origins,omitempty"`
+	Key         string          `json:"parent_api_key_id"`
 	Permissions *jwtPermissions `json:"permissions"`
 	Constraints *jwtConstraints `json:"constraints"`
 }
@@ -48,24 +56,45 @@ type jwtConstraints struct {
 	} `json:"realtime"`
 }
 
-func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
-
-// signToken returns the token as a JWT. Its times are rounded to whole seconds, because many
-// clients cannot read fractions. The JWT never expires later than the token.
-func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
-	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
-		Issuer: jwtIssuer, ID: token.Hash.String(),
-		IssuedAt: jwt.NewNumericDate(token.CreatedAt), ExpiresAt: jwt.NewNumericDate(token.ExpiresAt),
-	}}
-	if len(token.Scope.Models)+len(token.Scope.Origins) > 0 {
-		claims.Permissions = &jwtPermissions{token.Scope.Models, token.Scope.Origins}
+// newClaims rounds times down to whole seconds, because many clients cannot read fractions. A JWT therefore never
+// expires later than its token.
+func newClaims(key Key, scope Scope, created, expires time.Time) Claims {
+	claims := Claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: JWTIssuer, Audience: jwt.ClaimStrings{JWTIssuer}, Subject: key.Account, IssuedAt: jwt.NewNumericDate(created),
+		},
+		Models: scope.Models, Origins: scope.Origins, Key: key.ID,
 	}
-	if token.Scope.MaxSession > 0 {
+	if !expires.IsZero() {
+		claims.ExpiresAt = jwt.NewNumericDate(expires)
+	}
+	if len(scope.Models)+len(scope.Origins) > 0 {
+		claims.Permissions = &jwtPermissions{scope.Models, scope.Origins}
+	}
+	if scope.MaxSession > 0 {
 		claims.Constraints = &jwtConstraints{}
-		claims.Constraints.Realtime.MaxSessionDuration = int64(token.Scope.MaxSession / time.Second)
+		claims.Constraints.Realtime.MaxSessionDuration = int64(scope.MaxSession / time.Second)
 	}
-	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
-	unsigned.Header["kid"] = jwtKeyID(token.Hash)
+	return claims
+}
+
+func (t Token) claims() Claims {
+	claims := newClaims(t.Key, t.Scope, t.CreatedAt, t.ExpiresAt)
+	claims.ID = t.Hash.String()
+	return claims
+}
+
+// Claims returns the claims of the caller's client token or permanent key.
+func (p Principal) Claims() Claims {
+	if p.Token != nil {
+		return p.Token.claims()
+	}
+	return newClaims(p.Key, Scope{Models: p.Key.Limits.Models}, p.Key.CreatedAt, p.Key.ExpiresAt)
+}
+
+func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, token.claims())
+	unsigned.Header["kid"] = newJWK(token.Verifier).ID
 	signed, err := unsigned.SignedString(signer)
 	if err != nil {
 		return "", fmt.Errorf("credential: sign a token: %w", err)
@@ -102,13 +131,13 @@ func hashOfJWT(claims string) (hash Hash, ok bool) {
 	return hash, err == nil && len(id) == len(hash) && copy(hash[:], id) == len(hash)
 }
 
-func jwtHeader(hash Hash) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
+func jwtHeader(keyID string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + keyID + `","typ":"JWT"}`))
 }
 
 // findJWT returns a JWT's token with a single read. The claims identify the record that holds the public key, so they
-// are read before the signature is verified. To reduce the attack surface, the header must be one that this service
-// makes, and only the token hash is decoded.
+// are read before the signature is verified. To reduce the attack surface, only the token hash is decoded, and the
+// header must be the one that this service makes for the token.
 //
 // Errors: fault.NotFound if the JWT is malformed or forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
@@ -118,14 +147,17 @@ func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) 
 	header, claims, _ := strings.Cut(signed, ".")
 	hash, ok := hashOfJWT(claims)
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(text[end+1:])
-	if !ok || err != nil || header != jwtHeader(hash) {
+	if !ok || err != nil {
 		return Token{}, forged
 	}
 	token, err := store.FindToken(ctx, hash)
 	if err != nil {
 		return Token{}, err
 	}
-	if len(token.Verifier) != ed25519.PublicKeySize || !ed25519.Verify(token.Verifier, []byte(signed), signature) {
+	made := jwtHeader(newJWK(token.Verifier).ID)
+	old := jwtHeader("tok_" + hash.String()[:12]) // of version 0.1.0
+	if len(token.Verifier) != ed25519.PublicKeySize || header != made && header != old ||
+		!ed25519.Verify(token.Verifier, []byte(signed), signature) {
 		return Token{}, forged
 	}
 	return token, nil

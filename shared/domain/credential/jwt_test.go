@@ -43,12 +43,18 @@ func newJWTWorld(t *testing.T) *jwtWorld {
 
 func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credential.Issued, credential.Token) {
 	w.Helper()
-	minter := &credential.Minter{Store: w.store, Random: rand.Reader, Now: func() time.Time { return w.now }}
-	issued, token, err := minter.Mint(w.Context(), w.key, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
+	issued, token, err := w.minter("the secret").Mint(w.Context(), w.key, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
 	if err != nil {
 		w.Fatal(err)
 	}
 	return issued, token
+}
+
+func (w *jwtWorld) minter(secret string) *credential.Minter {
+	return &credential.Minter{
+		Store: w.store, Random: rand.Reader, Now: func() time.Time { return w.now },
+		Secret: func(context.Context) ([]byte, error) { return []byte(secret), nil },
+	}
 }
 
 // forms maps the name of each token format to a function that returns a token in that format.
@@ -100,11 +106,13 @@ func TestJWTClaimsDescribeToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if header["alg"] != "EdDSA" || header["typ"] != "JWT" || header["kid"] != "tok_"+token.Hash.String()[:12] {
+	if header["alg"] != "EdDSA" || header["typ"] != "JWT" || header["kid"] != w.keySet("the secret")[0].ID {
 		t.Errorf("the header is %v", header)
 	}
 	want, err := json.Marshal(map[string]any{
-		"iss": "cutroom", "jti": token.Hash.String(), "iat": token.CreatedAt.Unix(), "exp": token.ExpiresAt.Unix(),
+		"iss": "cutroom", "aud": []string{"cutroom"}, "sub": "acme", "parent_api_key_id": w.key.ID,
+		"jti": token.Hash.String(), "iat": token.CreatedAt.Unix(), "exp": token.ExpiresAt.Unix(),
+		"models":      []string{"gen-latest"},
 		"permissions": map[string]any{"models": []string{"gen-latest"}},
 		"constraints": map[string]any{"realtime": map[string]any{"maxSessionDuration": 60}},
 	})
@@ -116,6 +124,98 @@ func TestJWTClaimsDescribeToken(t *testing.T) {
 	}
 	if strings.Contains(issued.JWT, issued.Secret) {
 		t.Error("the JWT contains the secret")
+	}
+}
+
+func (w *jwtWorld) keySet(secret string) []credential.JWK {
+	w.Helper()
+	keys, err := w.minter(secret).KeySet(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return keys
+}
+
+// verify checks a JWT as a backend does: with a key set, and without this service's code.
+func (w *jwtWorld) verify(text string, keys []credential.JWK) error {
+	w.Helper()
+	_, err := jwt.Parse(text, func(token *jwt.Token) (any, error) {
+		for _, key := range keys {
+			if key.ID == token.Header["kid"] && key.Type == "OKP" && key.Curve == "Ed25519" && key.Use == "sig" {
+				x, err := base64.RawURLEncoding.DecodeString(key.X)
+				return ed25519.PublicKey(x), err
+			}
+		}
+		return nil, errors.New("the key is unknown")
+	}, jwt.WithValidMethods([]string{"EdDSA"}), jwt.WithIssuer("cutroom"), jwt.WithAudience("cutroom"),
+		jwt.WithExpirationRequired(), jwt.WithTimeFunc(func() time.Time { return w.now }))
+	return err
+}
+
+// Verifiers may cache a key set for days, and tokens outlive the key that signed them.
+func TestKeysChangeWithoutInvalidatingTokens(t *testing.T) {
+	w := newJWTWorld(t)
+	const month = 30 * 24 * time.Hour
+	cached := w.keySet("the secret")
+	first, _ := w.mint(credential.Scope{}, time.Hour)
+	began := w.now
+	w.now = w.now.Add(month)
+	second, _ := w.mint(credential.Scope{}, time.Hour)
+	if err := w.verify(second.JWT, cached); err != nil {
+		t.Errorf("a new JWT with a cached key set: %v", err)
+	}
+	renewed := w.keySet("the secret")
+	if renewed[0] == cached[0] {
+		t.Error("the same key signs for two months")
+	}
+	w.now = began
+	for name, keys := range map[string][]credential.JWK{"cached": cached, "renewed": renewed} {
+		if err := w.verify(first.JWT, keys); err != nil {
+			t.Errorf("an old JWT with the %s key set: %v", name, err)
+		}
+	}
+	if w.verify(first.JWT, w.keySet("another secret")) == nil {
+		t.Error("another deployment's key set verifies the JWT")
+	}
+	if _, err := w.authenticator.Authenticate(t.Context(), first.JWT); err != nil {
+		t.Errorf("the service itself: %v", err)
+	}
+}
+
+// In version 0.1.0 each JWT had its own key, and a key id derived from the token's hash.
+func TestJWTOfVersion010Works(t *testing.T) {
+	w := newJWTWorld(t)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token := w.mint(credential.Scope{}, time.Hour)
+	token.Verifier = public
+	w.store.byHash[token.Hash] = token
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{
+		"iss": "cutroom", "jti": token.Hash.String(), "permissions": nil, "constraints": nil,
+	})
+	unsigned.Header["kid"] = "tok_" + token.Hash.String()[:12]
+	signed, err := unsigned.SignedString(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, err := w.authenticator.Authenticate(t.Context(), signed); err != nil || who.Token.Hash != token.Hash {
+		t.Errorf("%+v, %v", who, err)
+	}
+}
+
+// The largest scope is accepted in both formats.
+func TestLargestJWTWorks(t *testing.T) {
+	w := newJWTWorld(t)
+	scope := credential.Scope{MaxSession: time.Hour}
+	for i := range 20 {
+		scope.Models = append(scope.Models, fmt.Sprintf("%0128d", i))
+		scope.Origins = append(scope.Origins, strings.Repeat("s", 32)+"://"+strings.Repeat("h", 253)+":65535")
+	}
+	issued, _ := w.mint(scope, time.Hour)
+	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
+		t.Errorf("%d bytes: %v", len(issued.JWT), err)
 	}
 }
 
@@ -146,7 +246,8 @@ func TestForgedJWTsAreRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, kid := token.Hash.String(), "tok_"+token.Hash.String()[:12]
+	id, kid := token.Hash.String(), w.keySet("the secret")[0].ID
+	old := map[string]any{"kid": "tok_" + id[:12]}
 	forge := func(method jwt.SigningMethod, key any, claims jwt.MapClaims, header map[string]any) string {
 		unsigned := jwt.NewWithClaims(method, claims)
 		unsigned.Header["kid"] = kid
@@ -174,6 +275,9 @@ func TestForgedJWTsAreRejected(t *testing.T) {
 		"a key in the header": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id},
 			map[string]any{"jwk": map[string]any{"kty": "OKP", "crv": "Ed25519",
 				"x": base64.RawURLEncoding.EncodeToString(mallory.Public().(ed25519.PublicKey))}}),
+		"the header of version 0.1.0": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id}, old),
+		"no algorithm, with the header of version 0.1.0": forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType,
+			jwt.MapClaims{"jti": id}, old),
 		"another kid": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id},
 			map[string]any{"kid": "../../key"}),
 		"no id":                  forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{}, nil),
@@ -237,7 +341,7 @@ func FuzzAuthenticateJWT(f *testing.F) {
 // use at most 20 bytes of memory per byte.
 func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	w := newJWTWorld(t)
-	const most = 12 << 10 // the longest decoded JWT has 16 KiB of base64
+	const most = 24 << 10 // the longest decoded JWT has 32 KiB of base64
 	jwt := func(header, claims string) string {
 		encode := base64.RawURLEncoding.EncodeToString
 		return encode([]byte(header)) + "." + encode([]byte(claims)) + "." + strings.Repeat("A", 86)
@@ -257,7 +361,7 @@ func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 		"times":             jwt(header+`}`, alloctest.Filled(most-200, `{"exp":0`, `,"exp":0`, `}`)),
 		"deep claims":       jwt(header+`}`, strings.Repeat("[", most-200)),
 	} {
-		if len(text) < 15<<10 || len(text) > 16<<10 {
+		if len(text) < 31<<10 || len(text) > 32<<10 {
 			t.Fatalf("%s has %d bytes", name, len(text))
 		}
 		took := alloctest.Of(func() {

@@ -19,11 +19,17 @@ type Minter struct {
 	Store  TokenStore
 	Random io.Reader // must be cryptographically secure
 	Now    func() time.Time
+	// Secret returns the secret from which the signing keys are derived. It should cache its result.
+	Secret func(context.Context) ([]byte, error)
 }
 
 // Mint issues a token for the key. It does not store the secret that it returns.
 func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issued, Token, error) {
-	issued, token, err := NewToken(m.Random, key, request, m.Now())
+	signer, err := m.signer(ctx, m.period())
+	if err != nil {
+		return Issued{}, Token{}, err
+	}
+	issued, token, err := NewToken(m.Random, signer, key, request, m.Now())
 	if err != nil {
 		return Issued{}, Token{}, err
 	}

@@ -68,20 +68,15 @@ type TokenRetention interface {
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken generates a client token with 192 random bits, and a key pair for its JWT. The token
-// does not outlive its key. If the request names no models, the token gets the key's models.
-func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
+// NewToken generates a client token with 192 random bits, and signs its JWT. The token does not outlive its key. If the
+// request names no models, the token gets the key's models.
+func NewToken(random io.Reader, signer ed25519.PrivateKey, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
-	var seed [ed25519.SeedSize]byte
-	_, err := io.ReadFull(random, bytes[:])
-	if err == nil {
-		_, err = io.ReadFull(random, seed[:])
-	}
-	if err != nil {
+	if _, err := io.ReadFull(random, bytes[:]); err != nil {
 		return Issued{}, Token{}, fmt.Errorf("credential: generate a token: %w", err)
 	}
 	issued := Issued{Secret: "ek_" + base64.RawURLEncoding.EncodeToString(bytes[:])}
-	created, signer := now.UTC().Truncate(time.Millisecond), ed25519.NewKeyFromSeed(seed[:])
+	created := now.UTC().Truncate(time.Millisecond)
 	token := Token{
 		Hash: HashOf(issued.Secret), Key: key, Scope: request.Scope, Metadata: request.Metadata,
 		CreatedAt: created, ExpiresAt: created.Add(request.Lifetime), Verifier: signer.Public().(ed25519.PublicKey),
@@ -92,7 +87,8 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 	if len(token.Scope.Models) == 0 {
 		token.Scope.Models = key.Limits.Models
 	}
-	issued.JWT, err = signToken(token, signer)
+	jwt, err := signToken(token, signer)
+	issued.JWT = jwt
 	return issued, token, err
 }
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"maps"
@@ -24,12 +25,17 @@ func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: w.now}
-	issued, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: time.Hour})
+	issued, _, err := w.minter().Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: time.Hour})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return issued
+}
+
+func (w *world) minter() *credential.Minter {
+	return &credential.Minter{Store: w.keys, Random: rand.Reader, Now: w.now, Secret: func(context.Context) ([]byte, error) {
+		return []byte("the secret of the signing keys"), nil
+	}}
 }
 
 func scoped(model string) credential.Scope { return credential.Scope{Models: []string{model}} }

@@ -15,7 +15,7 @@ func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	lines := []string{
 		"POST /v1/models/resolve", "GET /v1/engine", "GET /v1/looks", "POST /v1/understand", "GET /v1/shares/job_x",
 		"PUT /v1/uploads/file_x", "GET /", "GET /healthz", "GET /health", "GET /openapi.json", "GET /openapi.yaml", "GET /docs",
-		"GET /v1/realtime", "GET /nowhere", "OPTIONS /v1/jobs", "TRACE /v1/jobs", "POST /v1/jobs/gen-2.5/" + strings.Repeat("a/", 20<<10),
+		"GET /v1/realtime", "GET /.well-known/jwks.json", "GET /nowhere", "OPTIONS /v1/jobs", "TRACE /v1/jobs", "POST /v1/jobs/gen-2.5/" + strings.Repeat("a/", 20<<10),
 		"GET /" + strings.Repeat("%2e%2e/", 8<<10), "GET /v1/" + strings.Repeat("/", 50<<10), "GET /v1/jobs/" + strings.Repeat("a", 50<<10),
 	}
 	var protected []string

@@ -207,7 +207,7 @@ func newWorld(t *testing.T, s setup) *world {
 			},
 			C2PARoutes: api.C2PARoutes{Verifier: s.verifier, MaxVerified: s.maxVerified, VerifyTime: s.verifyTime},
 			AccountRoutes: api.AccountRoutes{
-				Minter:  &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+				Minter:  w.minter(),
 				Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 				Budgets: manager, AuditLog: db.Audit(),
 			},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -68,6 +69,9 @@ func bareService(t *testing.T, known *catalog.Catalog) *service {
 	return &service{Config: Config{
 		Catalog: known, Authenticator: credential.NewAuthenticator(nil, nil, time.Now),
 		MaxUpload: DefaultMaxUpload, Logger: slog.New(slog.DiscardHandler),
+		AccountRoutes: AccountRoutes{Minter: &credential.Minter{
+			Now: time.Now, Secret: func(context.Context) ([]byte, error) { return []byte("a secret"), nil },
+		}},
 	}}
 }
 

@@ -15,7 +15,29 @@ import (
 
 // See docs/contract/auth.md#client-tokens.
 func Tokens(s *service) []route {
-	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
+	return within(credential.TokenRoutes, []route{
+		{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken},
+		{method: http.MethodPost, path: "/v1/verify", access: keyOrToken, handle: s.verifyCredential},
+		{method: http.MethodGet, path: "/.well-known/jwks.json", handle: s.listSigners},
+	})
+}
+
+// verifyCredential returns the claims of the credential with which it was called.
+func (s *service) verifyCredential(w http.ResponseWriter, r *http.Request, c call) error {
+	s.writeJSON(w, r, http.StatusOK, c.who.Claims())
+	return nil
+}
+
+func (s *service) listSigners(w http.ResponseWriter, r *http.Request, _ call) error {
+	keys, err := s.Minter.KeySet(r.Context())
+	if err != nil {
+		return err
+	}
+	text, err := encodeJSON(map[string]any{"keys": keys})
+	if err == nil {
+		writeKept(w, http.StatusOK, text, "public, max-age=3600")
+	}
+	return err
 }
 
 // maxSessionSeconds is longer than any session and fits into every client's integers.

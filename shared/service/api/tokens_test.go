@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"compress/gzip"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -132,6 +134,72 @@ func TestOnlyTheHashOfAClientTokenIsStored(t *testing.T) {
 	}
 	if a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the response may be cached: %v", a.header)
+	}
+}
+
+// A backend that knows only the key set can verify a token, and POST /v1/verify returns the same claims.
+func TestTokensAreVerified(t *testing.T) {
+	w := newWorld(t, setup{})
+	var set struct{ Keys []map[string]string }
+	a := w.get("/.well-known/jwks.json", "")
+	if err := json.Unmarshal([]byte(a.body), &set); err != nil || a.status != 200 || len(set.Keys) != 3 ||
+		a.header.Get("Cache-Control") != "public, max-age=3600" {
+		t.Fatalf("%d %v %s", a.status, a.header, a.body)
+	}
+	var made struct{ APIKey, Token string }
+	a = w.newToken(studio, `{"allowedModels": ["gen-2.6"], "allowedOrigins": ["https://a.example"],
+		"constraints": {"realtime": {"maxSessionDuration": 30}}}`)
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil {
+		t.Fatal(err)
+	}
+	signed, signature, _ := strings.Cut(made.Token, ".")
+	claims, signature, _ := strings.Cut(signature, ".")
+	decoded := func(text string) []byte {
+		decoded, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decoded
+	}
+	var header map[string]string
+	if err := json.Unmarshal(decoded(signed), &header); err != nil || header["alg"] != "EdDSA" {
+		t.Fatalf("the header is %v, %v", header, err)
+	}
+	verified := false
+	for _, key := range set.Keys {
+		if len(key) != 6 {
+			t.Errorf("the key has other members: %v", key)
+		}
+		verified = verified || key["kid"] == header["kid"] &&
+			ed25519.Verify(decoded(key["x"]), []byte(signed+"."+claims), decoded(signature))
+	}
+	if !verified {
+		t.Errorf("no key verifies %s", made.Token)
+	}
+	want := string(decoded(claims))
+	for _, part := range []string{`"iss":"cutroom"`, `"aud":["cutroom"]`, `"sub":"studio"`, `"models":["gen-2.6"]`,
+		`"origins":["https://a.example"]`, `"parent_api_key_id":"` + idOf(studio) + `"`,
+		`"constraints":{"realtime":{"maxSessionDuration":30}}`} {
+		if !strings.Contains(want, part) {
+			t.Errorf("the claims are %s", want)
+		}
+	}
+	for _, secret := range []string{made.APIKey, made.Token} {
+		if a := w.request(http.MethodPost, "/v1/verify", secret, nil); a.status != 200 || a.body != want {
+			t.Errorf("%d %s, want %s", a.status, a.body, want)
+		}
+	}
+	if a := w.request(http.MethodPost, "/v1/verify", studio, nil); a.status != 200 ||
+		strings.Contains(a.body, "jti") || strings.Contains(a.body, "exp") {
+		t.Errorf("a permanent key: %d %s", a.status, a.body)
+	}
+	w.later.Store(int64(time.Hour))
+	for name, secret := range map[string]string{
+		"an expired token": made.Token, "no algorithm": "eyJhbGciOiJub25lIn0." + claims + ".", "a long JWT": "eyJ" + strings.Repeat("a", 40<<10) + "..",
+	} {
+		if a := w.request(http.MethodPost, "/v1/verify", secret, nil); a.status != 401 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
 	}
 }
 

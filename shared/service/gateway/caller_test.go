@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	key, err := keys.FindKey(w.t.Context(), credential.HashOf(studio))
 	must(w.t, err)
-	issued, token, err := credential.NewToken(rand.Reader, key,
+	issued, token, err := credential.NewToken(rand.Reader, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), key,
 		credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
 	must(w.t, err)
 	must(w.t, keys.CreateToken(w.t.Context(), token))

@@ -328,7 +328,9 @@ func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: time.Now}
+	minter := credential.Minter{Store: w.keys, Random: rand.Reader, Now: time.Now, Secret: func(context.Context) ([]byte, error) {
+		return []byte("the secret of the signing keys"), nil
+	}}
 	issued, _, err := minter.Mint(w.t.Context(), found, credential.TokenRequest{Scope: scope, Lifetime: lifetime})
 	if err != nil {
 		w.t.Fatal(err)

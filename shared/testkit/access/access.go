@@ -17,7 +17,7 @@ type Call struct {
 // (docs/contract/auth.md#limits-of-a-key).
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
-	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/keys", "keys"},
+	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/verify", "tokens"}, {"/v1/keys", "keys"},
 	{"/v1/audit", "keys"}, {"/v1/budgets", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
 }
 
@@ -95,6 +95,7 @@ func accounts(f Fixtures) []Call {
 		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + f.MD5, "", "", ofKeys(200, 404)},
 		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", ofKeys(200, 200)},
 		{"POST /v1/client/tokens", "/v1/client/tokens", "", "", ofKeys(200, 200)},
+		{"POST /v1/verify", "/v1/verify", "", "", ofAny(200, 200)},
 		{"GET /v1/keys", "/v1/keys", "", "", ofAdmins(200, 200)},
 		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, jsonType, ofAdmins(200, 200)},
 		{"GET /v1/audit", "/v1/audit", "", "", ofAdmins(200, 200)},
