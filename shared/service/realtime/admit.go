@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/coder/websocket"
 
@@ -49,6 +50,10 @@ type admission struct {
 	base string
 	// queue says whether to wait for a session: "true", "false", or anything else if the client decides later.
 	queue string
+	// joins means that the client will join a room, and so expects no session_started.
+	joins bool
+	// notice tells the client which parameters have no effect. It is part of the first successful acknowledgment.
+	notice string
 }
 
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
@@ -79,7 +84,17 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
 		return admission{who: who}, originRejected
 	}
-	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
+	var notes []string
+	if httpserver.Parameter(r, "speed") == "fast" {
+		notes = append(notes, "speed=fast has no effect: the engine has one speed.")
+	}
+	if httpserver.Parameter(r, "resolution") == "1080p" {
+		notes = append(notes, "resolution=1080p has no effect: frames have the engine's size.")
+	}
+	return admission{
+		who: who, model: m, base: baseOf(r), queue: httpserver.Parameter(r, "queue"),
+		joins: httpserver.Parameter(r, "livekit_early_room_info") == "true", notice: strings.Join(notes, " "),
+	}, nil
 }
 
 // openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue, and the lobby

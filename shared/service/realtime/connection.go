@@ -142,7 +142,7 @@ func (c *connection) serve() {
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
 	// Messages that the client sent earlier are handled only after this message is sent.
-	if c.say(startedMessage{"session_started", c.session.ID()}) {
+	if c.admission.joins || c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
 		running.Go(c.contained("ping", c.ping))

@@ -35,13 +35,13 @@ func (c *connection) handle(message clientMessage) {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
 		outcome, err := c.changePrompt(message)
-		ack.Error, ack.outcomeBody = c.explain(err), newOutcomeBody(outcome)
+		ack.Error, ack.outcomeBody = c.explain(err), c.newOutcomeBody(outcome, err)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "set_image":
 		ack := setImageAck{Type: "set_image_ack"}
 		outcome, err := c.changeImage(message)
-		ack.Error, ack.outcomeBody = c.explain(err), newOutcomeBody(outcome)
+		ack.Error, ack.outcomeBody = c.explain(err), c.newOutcomeBody(outcome, err)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "livekit_join":
@@ -49,6 +49,15 @@ func (c *connection) handle(message clientMessage) {
 	default:
 		c.say(errorMessage{"error", "Unknown message type. Send prompt, set_image or a binary frame."})
 	}
+}
+
+func (c *connection) newOutcomeBody(o engine.Outcome, err error) outcomeBody {
+	body := outcomeBody{Engine: o.Engine, Understood: o.Understood, Notice: o.Notice}
+	if err == nil && c.admission.notice != "" {
+		body.Notice = strings.TrimSpace(c.admission.notice + " " + o.Notice)
+		c.admission.notice = ""
+	}
+	return body
 }
 
 func (c *connection) explain(err error) string {

@@ -1,10 +1,6 @@
 package realtime
 
-import (
-	"encoding/json"
-
-	"cutroom/shared/engine"
-)
+import "encoding/json"
 
 // Limits for a client's messages. A larger message ends the session with status 1009.
 const (
@@ -93,7 +89,3 @@ type (
 		Notice     string   `json:"notice,omitempty"`
 	}
 )
-
-func newOutcomeBody(o engine.Outcome) outcomeBody {
-	return outcomeBody{Engine: o.Engine, Understood: o.Understood, Notice: o.Notice}
-}

@@ -11,6 +11,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,6 +41,29 @@ var (
 	red  = color.RGBA{200, 20, 20, 255}
 	blue = color.RGBA{20, 20, 200, 255}
 )
+
+// A client that will join a room does not know session_started. Parameters without effect are reported once.
+func TestParametersOfRoomClients(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	const notice = "speed=fast has no effect: the engine has one speed. resolution=1080p has no effect: frames have the engine's size."
+	c := w.dialWith(url.Values{"model": {"gen-2.6"}, "api_key": {studio}, "livekit_early_room_info": {"true"},
+		"speed": {"fast"}, "resolution": {"1080p"}})
+	c.say(`{"type":"prompt","prompt":7}`)
+	c.ack("prompt_ack", "prompt must be a string.")
+	for _, want := range []string{notice + " film noir", "film noir"} {
+		c.say(`{"type":"prompt","prompt":"film noir"}`)
+		if m := c.ack("prompt_ack", ""); m.Notice != want {
+			t.Errorf("the notice is %q, want %q", m.Notice, want)
+		}
+	}
+	c = w.dialWith(url.Values{"model": {"gen-2.6"}, "api_key": {studio}, "speed": {"slow"}, "resolution": {"720p"}})
+	c.begins()
+	c.say(`{"type":"prompt","prompt":"film noir"}`)
+	if m := c.ack("prompt_ack", ""); m.Notice != "film noir" {
+		t.Errorf("the notice is %q", m.Notice)
+	}
+}
 
 func TestFramesFollowThePrompt(t *testing.T) {
 	w := newWorld(t, setup{})
