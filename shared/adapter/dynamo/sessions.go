@@ -88,6 +88,7 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 	slices.Sort(epochs)
 	a.leases, err = s.leases(ctx, slices.Compact(epochs))
 	a.now = time.Duration(a.leases[epoch].now) * time.Second
+	a.queue.Forget(a.now)
 	return a, err
 }
 

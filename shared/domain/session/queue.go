@@ -19,6 +19,8 @@ const (
 	// NotifyEvery is how often a waiting client is sent its place, even if the place is unchanged
 	// (docs/contract/realtime.md#the-queue).
 	NotifyEvery = time.Second
+	// ReturnTime is how long the place of a client that has left is kept for it.
+	ReturnTime = 30 * time.Second
 	// LongestQueue limits every queue, even if a tier allows a longer one.
 	LongestQueue = 1000
 )
@@ -29,17 +31,31 @@ type Ticket struct {
 	Number int64
 	// Longest is the maximum length of the queue, including this ticket.
 	Longest int
+	// Client identifies a client that may come back. It may be empty.
+	Client string
+	// Left means that the client has left. If it comes back within ReturnTime, its new ticket gets the same number.
+	Left bool
 }
 
 // Queue is an account's queue. Its keys are holders, and each value contains the tickets of one instance's clients.
 // Stores keep a queue as a string.
 type Queue map[string]holding
 
+// Times are in milliseconds on the store's clock.
 type holding struct {
-	// Expires is in milliseconds on the store's clock.
 	Expires int64            `json:"expires"`
 	Tickets map[string]int64 `json:"tickets"` // numbers by id
+	Absent  []absence        `json:"absent,omitempty"`
 }
+
+type absence struct {
+	Client string `json:"client"`
+	Number int64  `json:"number"`
+	Until  int64  `json:"until"`
+}
+
+// absent is the holder of all absences. It has no tickets.
+const absent = ""
 
 func ParseQueue(text string) (Queue, error) {
 	q := Queue{}
@@ -76,10 +92,27 @@ func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 
 func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
 
-// Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue changed.
+// Forget removes the absences that have lasted for longer than ReturnTime.
+func (q Queue) Forget(now time.Duration) {
+	q.setAbsent(slices.DeleteFunc(q[absent].Absent, func(one absence) bool { return one.Until <= now.Milliseconds() }))
+}
+
+func (q Queue) setAbsent(all []absence) {
+	if delete(q, absent); len(all) > 0 {
+		q[absent] = holding{Absent: all}
+	}
+}
+
+// Renew replaces the holder's tickets (see [Store].RenewTickets). It reports whether the queue changed. Clients that
+// have left count towards the length of the queue, so that they can come back.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
+	q.Forget(now)
+	away := q[absent].Absent
 	var last int64
-	waiting := 0
+	waiting := len(away)
+	for _, one := range away {
+		last = max(last, one.Number)
+	}
 	for name, part := range q {
 		for _, number := range part.Tickets {
 			last = max(last, number)
@@ -88,19 +121,30 @@ func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 			waiting += len(part.Tickets)
 		}
 	}
-	before, after := q[holder], holding{(now + TicketLife).Milliseconds(), map[string]int64{}}
+	before, after := q[holder], holding{Expires: (now + TicketLife).Milliseconds(), Tickets: map[string]int64{}}
 	for _, ticket := range own {
 		last = max(last, ticket.Number)
-		if _, known := before.Tickets[ticket.ID]; known {
+		if number, known := before.Tickets[ticket.ID]; known {
 			waiting++
+			if ticket.Left {
+				away = append(away, absence{ticket.Client, number, (now + ReturnTime).Milliseconds()})
+			}
 		}
 	}
 	for _, ticket := range own {
+		if ticket.Left {
+			continue
+		}
 		number, known := before.Tickets[ticket.ID]
-		if !known {
-			if waiting >= ticket.Longest {
-				continue
-			}
+		back := slices.IndexFunc(away, func(one absence) bool { return one.Client == ticket.Client })
+		switch {
+		case known:
+		case ticket.Number == 0 && back >= 0:
+			number = away[back].Number
+			away = slices.Delete(away, back, back+1)
+		case waiting >= ticket.Longest:
+			continue
+		default:
 			waiting++
 			if number = ticket.Number; number == 0 {
 				last++
@@ -115,6 +159,7 @@ func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	}
 	q[holder] = after
 	maps.DeleteFunc(q, func(_ string, part holding) bool { return part.expired(now) || len(part.Tickets) == 0 })
+	q.setAbsent(away)
 	return true
 }
 

@@ -17,6 +17,9 @@ type Place struct {
 type Limits struct {
 	Sessions int // open sessions; 0 means no limit
 	Queue    int // waiting clients; 0 means LongestQueue
+	// Client identifies the waiting client. If it waits again within ReturnTime, it keeps its place. Empty means that it
+	// does not.
+	Client string
 }
 
 // queue holds an account's clients that wait at this instance. One goroutine renews their tickets
@@ -67,7 +70,9 @@ func (i *Instance) Wait(ctx context.Context, account string, limits Limits, noti
 	}
 	w := &waiter{
 		limits: limits, moved: make(chan struct{}, 1), turn: make(chan outcome, 1), gone: make(chan struct{}),
-		ticket: Ticket{ID: i.newSessionID(), Longest: min(cmp.Or(limits.Queue, LongestQueue), LongestQueue)},
+		ticket: Ticket{
+			ID: i.newSessionID(), Longest: min(cmp.Or(limits.Queue, LongestQueue), LongestQueue), Client: limits.Client,
+		},
 	}
 	q := i.enlist(account, w)
 	defer i.leave(ctx, q, w)
@@ -173,7 +178,7 @@ func (i *Instance) poll(q *queue) bool {
 	l := i.held()
 	var next []*waiter
 	if l != nil {
-		next = i.renew(q, waiters)
+		next = i.renew(q, waiters, left)
 	}
 	for _, w := range left {
 		// If the renewal failed, the next renewal removes the ticket, or the ticket expires.
@@ -195,10 +200,15 @@ func (i *Instance) poll(q *queue) bool {
 
 // renew renews the tickets and returns the waiters whose turn it is. If the queue has no space for
 // a waiter, it ends the wait.
-func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
-	own := make([]Ticket, len(waiters))
-	for n, w := range waiters {
-		own[n] = w.ticket
+func (i *Instance) renew(q *queue, waiters, left []*waiter) (next []*waiter) {
+	var own []Ticket
+	for _, w := range left {
+		if w.ticket.Left = true; w.ticket.Client != "" {
+			own = append(own, w.ticket)
+		}
+	}
+	for _, w := range waiters {
+		own = append(own, w.ticket)
 	}
 	var tickets []Ticket
 	var taken int

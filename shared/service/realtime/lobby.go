@@ -185,7 +185,10 @@ func (l *lobby) wait() (*session.Session, error) {
 	began := time.Now()
 	log := s.config.Logger.With("account", who.Account(), "key", who.Key.ID, "model", l.admission.model.ID)
 	log.Info("client is waiting for a session")
-	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Queue: who.Tier.RealtimeQueue}
+	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Queue: who.Tier.RealtimeQueue, Client: who.Key.ID}
+	if who.Token != nil {
+		limits.Client = who.Token.Hash.String()[:16]
+	}
 	opened, err := s.config.Sessions.Wait(l.life, who.Account(), limits, func(place session.Place) {
 		l.say(positionMessage{"queue_position", place.Position, place.Size})
 	})

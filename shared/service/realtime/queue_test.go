@@ -195,6 +195,33 @@ func TestJoinWaitsInQueue(t *testing.T) {
 	hurried.dialQueue(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
 }
 
+// Some clients give up after 15 seconds in the queue and connect again.
+func TestReturningClientKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, queue: 3, times: realtime.Times{Ping: time.Hour}})
+	holder := w.open("gen-2.5", studio)
+	token := w.mint(studio, credential.Scope{}, time.Minute)
+	other := w.mint(studio, credential.Scope{}, time.Minute)
+	first := w.queues(token)
+	second := w.queues(studio)
+	second.waits(2, 2)
+	first.leave()
+	second.waits(1, 1)
+	third := w.queues(other) // a token of the same key is another client
+	third.waits(2, 2)
+	w.dialQueue(other, "true").rejected(websocket.StatusTryAgainLater, isFull) // the place of the first is kept
+	first = w.queues(token)
+	first.waits(1, 3)
+	third.waits(3, 3)
+	first.leave()
+	holder.leave()
+	second.begins() // a slot does not wait for a client that has left
+	first = w.queues(token)
+	first.waits(1, 2)
+	second.leave()
+	first.begins()
+}
+
 func TestLeavingTheQueueLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, queue: 200, times: realtime.Times{Ping: time.Hour, Close: 300 * time.Millisecond}})
 	holder := w.open("gen-2.5", studio)

@@ -242,6 +242,34 @@ var queueTests = []test{
 		back.Number = waiting[1].Number
 		s.holds(two, []session.Ticket{back}, 1, 2, 3)
 	}},
+	{"keep the place of a client that has left for ReturnTime", func(s *suite) {
+		s.full()
+		of := func(number int, client string) session.Ticket {
+			return session.Ticket{ID: ticket(number).ID, Longest: 3, Client: client}
+		}
+		gone := func(number int, client string) session.Ticket {
+			left := of(number, client)
+			left.Left = true
+			return left
+		}
+		s.holds(one, []session.Ticket{of(1, "a"), of(2, "b")}, 1, 2)
+		s.holds(one, []session.Ticket{gone(1, "a"), of(2, "b")}, 2)
+		s.holds(two, []session.Ticket{of(3, "c"), of(4, "d")}, 2, 3) // the place of a counts
+		s.Pass(session.RenewTicketsEvery)
+		s.holds(one, []session.Ticket{of(2, "b")}, 2, 3)
+		s.holds(two, []session.Ticket{of(3, "c"), of(5, "a")}, 5, 2, 3)
+		s.holds(two, []session.Ticket{of(3, "c"), gone(5, "a")}, 2, 3)
+		s.holds(one, []session.Ticket{gone(2, "b")}, 3)
+		s.holds(two, []session.Ticket{gone(3, "c")})
+		// A slot does not wait for clients that have left.
+		conformance.OK(s, s.Store.Free(s.ctx, slot(0, one)))
+		conformance.OK(s, s.Store.Take(s.ctx, slot(6, one), 1))
+		s.Pass(session.ReturnTime - moment)
+		s.holds(one, []session.Ticket{of(7, "b")}, 7)
+		s.holds(two, []session.Ticket{of(8, "a")}, 8, 7)
+		s.Pass(moment)
+		s.holds(one, []session.Ticket{of(7, "b"), of(9, "c")}, 8, 7, 9)
+	}},
 }
 
 var queueRaceTests = []test{
