@@ -56,6 +56,7 @@ type Usage struct {
 	Day     string `json:"day,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Key     string `json:"key,omitempty"`
+	Label   string `json:"label,omitempty"`
 	Account string `json:"account,omitempty"`
 
 	Requests         int64 `json:"requests"`
@@ -78,7 +79,7 @@ type Usage struct {
 type UsageQuery struct {
 	// From and To are inclusive days in the format 2006-01-02. "" means the service's default.
 	From, To string
-	// GroupBy lists the fields to group by: day, model, key or account. The default is day and model.
+	// GroupBy lists the fields to group by: day, model, key, label or account. The default is day and model.
 	GroupBy []string
 }
 

@@ -31,7 +31,7 @@ func (Quota) Run(ctx context.Context, s *Invocation) error {
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`
-	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Columns to group by, in order, separated by commas: ${enum}. Default: day and model."`
+	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,label,account" help:"Columns to group by, in order, separated by commas: ${enum}. Default: day and model."`
 	CSV  bool     `name:"csv" help:"Print CSV with all columns, for other programs (RFC 4180)."`
 }
 
@@ -59,7 +59,7 @@ func (c *Usage) Run(ctx context.Context, s *Invocation) error {
 			if u.Cost > 0 {
 				cost = fmt.Sprintf("%.9g %s", u.Cost, u.Currency)
 			}
-			of := map[string]string{"day": u.Day, "model": u.Model, "key": u.Key, "account": u.Account}
+			of := map[string]string{"day": u.Day, "model": u.Model, "key": u.Key, "label": u.Label, "account": u.Account}
 			var cells []string
 			for _, group := range c.By {
 				cells = append(cells, of[group])

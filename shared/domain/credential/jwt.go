@@ -23,9 +23,9 @@ import (
 // that identifies the record. In this service, scope, expiry and the validity of the permanent key depend only on the
 // record. The claims repeat these values for clients that read them.
 //
-// The record keeps the public key that verifies the JWT. Authentication therefore needs no secret, someone who can read
-// the records cannot forge a token, and a token outlives a change of the service's key. In tokens of version 0.1.0, each
-// JWT had its own key, which is in no key set.
+// The record keeps the public key that verifies the JWT. Authentication therefore needs no secret, someone who can
+// read the records cannot forge a token, and a token outlives a change of the service's key. In tokens of version
+// 0.1.0, each JWT had its own key, which is in no key set.
 const (
 	// JWTIssuer is also the audience.
 	JWTIssuer = "cutroom"
@@ -33,7 +33,7 @@ const (
 	maxJWT = 32 << 10
 )
 
-// Claims describe a credential. Their names are those that SDKs read. Permissions and Constraints are the same as in the
+// Claims describe a credential, under the names that SDKs read. Permissions and Constraints are the same as in the
 // response that issues a token.
 type Claims struct {
 	jwt.RegisteredClaims
@@ -41,16 +41,17 @@ type Claims struct {
 	Models      []string        `json:"models,omitempty"`
 	Origins     []string        `json:"origins,omitempty"`
 	Key         string          `json:"parent_api_key_id"`
-	Permissions *jwtPermissions `json:"permissions"`
-	Constraints *jwtConstraints `json:"constraints"`
+	Attribution json.RawMessage `json:"attribution,omitempty"`
+	Permissions *Permissions    `json:"permissions"`
+	Constraints *Constraints    `json:"constraints"`
 }
 
-type jwtPermissions struct {
+type Permissions struct {
 	Models  []string `json:"models,omitempty"`
 	Origins []string `json:"origins,omitempty"`
 }
 
-type jwtConstraints struct {
+type Constraints struct {
 	Realtime struct {
 		MaxSessionDuration int64 `json:"maxSessionDuration"` // in seconds
 	} `json:"realtime"`
@@ -69,31 +70,36 @@ func newClaims(key Key, scope Scope, created, expires time.Time) Claims {
 		claims.ExpiresAt = jwt.NewNumericDate(expires)
 	}
 	if len(scope.Models)+len(scope.Origins) > 0 {
-		claims.Permissions = &jwtPermissions{scope.Models, scope.Origins}
+		claims.Permissions = &Permissions{scope.Models, scope.Origins}
 	}
 	if scope.MaxSession > 0 {
-		claims.Constraints = &jwtConstraints{}
+		claims.Constraints = &Constraints{}
 		claims.Constraints.Realtime.MaxSessionDuration = int64(scope.MaxSession / time.Second)
 	}
 	return claims
 }
 
-func (t Token) claims() Claims {
+// Claims returns the claims of the token's JWT.
+func (t Token) Claims() Claims {
 	claims := newClaims(t.Key, t.Scope, t.CreatedAt, t.ExpiresAt)
 	claims.ID = t.Hash.String()
+	var metadata struct{ Attribution json.RawMessage }
+	if t.Scope.Label != "" && json.Unmarshal(t.Metadata, &metadata) == nil {
+		claims.Attribution = metadata.Attribution
+	}
 	return claims
 }
 
 // Claims returns the claims of the caller's client token or permanent key.
 func (p Principal) Claims() Claims {
 	if p.Token != nil {
-		return p.Token.claims()
+		return p.Token.Claims()
 	}
 	return newClaims(p.Key, Scope{Models: p.Key.Limits.Models}, p.Key.CreatedAt, p.Key.ExpiresAt)
 }
 
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
-	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, token.claims())
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, token.Claims())
 	unsigned.Header["kid"] = newJWK(token.Verifier).ID
 	signed, err := unsigned.SignedString(signer)
 	if err != nil {
@@ -137,7 +143,7 @@ func jwtHeader(keyID string) string {
 
 // findJWT returns a JWT's token with a single read. The claims identify the record that holds the public key, so they
 // are read before the signature is verified. To reduce the attack surface, only the token hash is decoded, and the
-// header must be the one that this service makes for the token.
+// header must equal the header that this service makes for the token.
 //
 // Errors: fault.NotFound if the JWT is malformed or forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {

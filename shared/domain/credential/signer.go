@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// signerLife is how long a key signs JWTs. All instances change keys at the same time, because the keys are derived from
-// the service's secret and the time.
+// signerLife is how long a key signs JWTs. All instances change keys at the same time, because the keys are derived
+// from the service's secret and the time.
 const signerLife = 30 * 24 * time.Hour
 
 // JWK is the public part of a signing key (RFC 8037).
@@ -46,8 +46,8 @@ func (m *Minter) signer(ctx context.Context, period int64) (ed25519.PrivateKey, 
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// KeySet returns the public keys that verify JWTs: the current key, and its neighbors for verifiers that cache the set
-// and for instances whose clock differs.
+// KeySet returns the public keys that verify JWTs: the current key, and its neighbors for verifiers that cache the
+// set and for instances whose clock differs.
 func (m *Minter) KeySet(ctx context.Context) ([]JWK, error) {
 	var keys []JWK
 	for _, shift := range []int64{0, -1, 1} {

@@ -22,6 +22,7 @@ const (
 	MaxTokenModels       = 20
 	MaxTokenOrigins      = 20
 	MaxTokenMetadata     = 4096 // in bytes of JSON
+	MaxTokenLabel        = 128  // in bytes
 )
 
 // Scope restricts a client token. The zero scope allows everything that a client token may do.
@@ -31,6 +32,8 @@ type Scope struct {
 	// Origins lists the origins from which browsers may call. Empty allows all origins.
 	Origins    []string      `json:"origins,omitempty"`
 	MaxSession time.Duration `json:"max_session,omitempty"` // of a realtime session; 0 means no limit
+	// Label is the label of the token's usage, made of Attribution.
+	Label string `json:"label,omitempty"`
 }
 
 // Token is a short-lived credential for browsers and mobile clients. It is issued for a permanent
@@ -68,8 +71,8 @@ type TokenRetention interface {
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken generates a client token with 192 random bits, and signs its JWT. The token does not outlive its key. If the
-// request names no models, the token gets the key's models.
+// NewToken generates a client token with 192 random bits, and signs its JWT. The token does not outlive its key. If
+// the request names no models, the token gets the key's models.
 func NewToken(random io.Reader, signer ed25519.PrivateKey, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	if _, err := io.ReadFull(random, bytes[:]); err != nil {

@@ -99,6 +99,8 @@ type Request struct {
 	Planned *catalog.Plan `json:"planned,omitempty"`
 	// Spread is true if the job has no inputs and its blob names begin with random digits (see Config.SpreadBlobs).
 	Spread bool `json:"spread,omitempty"`
+	// Label is the label of the client token that submitted the job, or empty.
+	Label string `json:"label,omitempty"`
 }
 
 // Cost returns the job's cost at its accepted price, in billionths of the currency. Until the result exists, it uses

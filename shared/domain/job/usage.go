@@ -9,7 +9,7 @@ import (
 
 func Usage(j Job) usage.Record {
 	return usage.Record{
-		ID: j.ID, Account: j.Account, Key: j.Key, Model: j.Model, Day: usage.DayOf(j.CreatedAt),
+		ID: j.ID, Account: j.Account, Key: usage.KeyOf(j.Key, j.Request.Label), Model: j.Model, Day: usage.DayOf(j.CreatedAt),
 		Counts: usage.Counts{Jobs: 1},
 	}
 }

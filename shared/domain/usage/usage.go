@@ -68,12 +68,22 @@ type Record struct {
 	// If a record with the same ID is added twice, it counts once.
 	ID      string
 	Account string
-	Key     string // the id of a permanent key
+	Key     string // the id of a permanent key, and possibly a label (see KeyOf)
 	// Model is the id of a media model, or the slug of an inference model.
 	Model string
 	Day   Day
 	Counts
 }
+
+// KeyOf combines the id of a permanent key with the label of a client token, which may be empty.
+func KeyOf(id, label string) string {
+	if label == "" {
+		return id
+	}
+	return id + labelMark + label
+}
+
+const labelMark = "?"
 
 type Columns uint8
 
@@ -81,6 +91,7 @@ const (
 	ByDay Columns = 1 << iota
 	ByModel
 	ByKey
+	ByLabel
 	All = ByDay | ByModel | ByKey
 )
 
@@ -100,8 +111,12 @@ func (s Sums) Add(t Total, by Columns) error {
 	if by&ByModel != 0 {
 		group.Model = t.Model
 	}
+	id, label, _ := strings.Cut(t.Key, labelMark)
 	if by&ByKey != 0 {
-		group.Key = t.Key
+		group.Key = id
+	}
+	if by&ByLabel != 0 {
+		group.Label = label
 	}
 	sum := s[group]
 	sum.Add(t.Counts)
@@ -121,7 +136,7 @@ func (s Sums) Totals() (totals []Total) {
 		}
 	}
 	slices.SortFunc(totals, func(a, b Total) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Label, b.Label))
 	})
 	return totals
 }
@@ -132,7 +147,7 @@ type Total struct {
 	Day   Day
 	Model string
 	// Key is empty for old records.
-	Key string
+	Key, Label string
 	Counts
 }
 

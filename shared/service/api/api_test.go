@@ -90,6 +90,7 @@ type world struct {
 	blobs     *diskblob.Store
 	records   *sqlite.Jobs
 	budgets   *sqlite.Budgets
+	usage     *sqlite.Usage
 	keys      *sqlite.Keys
 	queue     *sqlite.Queue
 	hooks     *sqlite.Webhooks
@@ -137,7 +138,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.database = filepath.Join(t.TempDir(), "cutroom.db")
 	db := sqlitetest.Open(t, w.database, sqlite.Options{Now: w.now, Free: s.free})
 	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
-	w.claims, w.estimates = db.IdempotencyKeys(), db.Estimates()
+	w.claims, w.estimates, w.usage = db.IdempotencyKeys(), db.Estimates(), db.Usage()
 	w.blobs, err = diskblob.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {

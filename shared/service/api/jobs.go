@@ -116,6 +116,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: c.model.ID, Lane: job.LaneOf(c.model.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
 	}
+	first.Request.Label = who.Scope().Label
 	defer func() {
 		if err != nil {
 			s.cancelAll(ctx, accepted)

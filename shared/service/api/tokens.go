@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -59,7 +63,8 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	}
 	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
 		issued, token, err := s.Minter.Mint(ctx, c.who.Key, request)
-		return newTokenBody(issued, token), err
+		claims := token.Claims()
+		return tokenBody{issued.Secret, issued.JWT, timestamp(token.ExpiresAt), claims.Permissions, claims.Constraints}, err
 	})
 	if err != nil {
 		return err
@@ -89,6 +94,8 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	request.Scope.MaxSession, wrong = sent.maxSession()
 	found = append(found, wrong...)
 	request.Metadata, wrong = sent.metadata()
+	found = append(found, wrong...)
+	request.Scope.Label, wrong = sent.usageLabel()
 	return request, append(found, wrong...)
 }
 
@@ -156,36 +163,34 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 	return compact.Bytes(), nil
 }
 
+// usageLabel returns the labels in metadata.attribution in the form "customer=acme,plan=pro".
+func (o jsonObject) usageLabel() (string, problems) {
+	metadata, _ := o.object("metadata")
+	value := metadata.member("attribution")
+	if value == nil {
+		return "", nil
+	}
+	var labels map[string]string
+	err := json.Unmarshal(value, &labels)
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, name+"="+labels[name])
+	}
+	label := strings.Join(pairs, ",")
+	if err != nil || len(label) > credential.MaxTokenLabel || strings.ContainsFunc(label, unicode.IsControl) {
+		return "", problems{valueProblem("attribution", value, fmt.Sprintf(
+			"Input should be an object of strings, at most %d bytes long when written as name=value,name=value.",
+			credential.MaxTokenLabel)).within("metadata")}
+	}
+	return label, nil
+}
+
 // tokenBody contains the secret, which is shown only once.
 type tokenBody struct {
 	APIKey string `json:"apiKey"`
 	// Token is the same credential as a JWT, for clients that require one.
-	Token       string           `json:"token"`
-	ExpiresAt   *string          `json:"expiresAt"`
-	Permissions *permissionsBody `json:"permissions"`
-	Constraints *constraintsBody `json:"constraints"`
-}
-
-type permissionsBody struct {
-	Models  []string `json:"models,omitempty"`
-	Origins []string `json:"origins,omitempty"`
-}
-
-type constraintsBody struct {
-	Realtime realtimeBody `json:"realtime"`
-}
-
-type realtimeBody struct {
-	MaxSessionDuration int64 `json:"maxSessionDuration"`
-}
-
-func newTokenBody(issued credential.Issued, token credential.Token) tokenBody {
-	body := tokenBody{APIKey: issued.Secret, Token: issued.JWT, ExpiresAt: timestamp(token.ExpiresAt)}
-	if scope := token.Scope; len(scope.Models)+len(scope.Origins) > 0 {
-		body.Permissions = &permissionsBody{scope.Models, scope.Origins}
-	}
-	if token.Scope.MaxSession > 0 {
-		body.Constraints = &constraintsBody{realtimeBody{int64(token.Scope.MaxSession / time.Second)}}
-	}
-	return body
+	Token       string                  `json:"token"`
+	ExpiresAt   *string                 `json:"expiresAt"`
+	Permissions *credential.Permissions `json:"permissions"`
+	Constraints *credential.Constraints `json:"constraints"`
 }

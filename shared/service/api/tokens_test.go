@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/usage"
 )
 
 func (w *world) newToken(key, body string) answer {
@@ -199,6 +200,38 @@ func TestTokensAreVerified(t *testing.T) {
 	} {
 		if a := w.request(http.MethodPost, "/v1/verify", secret, nil); a.status != 401 {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+// The labels of a token are in its JWT, and in the usage of the jobs that it submits.
+func TestAttributionLabelsUsage(t *testing.T) {
+	w := newWorld(t, setup{})
+	var made struct{ APIKey, Token string }
+	a := w.newToken(studio, `{"metadata": {"role": "viewer", "attribution": {"plan": "pro", "customer": "acme"}}}`)
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.request(http.MethodPost, "/v1/verify", made.Token, nil); !strings.Contains(a.body, `"attribution":{"plan":"pro","customer":"acme"}`) ||
+		strings.Contains(a.body, "viewer") {
+		t.Errorf("the claims are %s", a.body)
+	}
+	w.accepted(w.post("gen-pro-t2v", made.APIKey, text("prompt", "a")))
+	w.submit(studio)
+	day := usage.DayOf(w.now())
+	totals, err := w.usage.Totals(t.Context(), "studio", day, day, usage.ByKey|usage.ByLabel)
+	if err != nil || len(totals) != 2 || totals[0].Key != totals[1].Key || totals[0].Label != "" ||
+		totals[1].Label != "customer=acme,plan=pro" || totals[1].Jobs != 1 {
+		t.Errorf("%+v, %v", totals, err)
+	}
+	for _, wrong := range []string{`"acme"`, `{"customer": 5}`, `["acme"]`, `{"a": "` + strings.Repeat("x", 127) + `"}`, `{"a": "\u0000"}`} {
+		if a := w.newToken(studio, `{"metadata": {"attribution": `+wrong+`}}`); a.status != 422 {
+			t.Errorf("%s: %d %s", wrong, a.status, a.body)
+		}
+	}
+	for _, right := range []string{"null", "{}", `{"a": "` + strings.Repeat("x", 126) + `"}`} {
+		if a := w.newToken(studio, `{"metadata": {"attribution": `+right+`}}`); a.status != 200 {
+			t.Errorf("%s: %d %s", right, a.status, a.body)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func (c *completion) settle() {
 	ctx := context.WithoutCancel(c.r.Context())
 	c.gateway.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	record := usage.Record{
-		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID,
+		Account: c.who.Account(), Key: usage.KeyOf(c.who.Key.ID, c.who.Scope().Label), Model: c.request.Model.ID,
 		Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
 	}
 	if c.batch != nil {

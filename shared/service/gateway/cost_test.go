@@ -87,6 +87,35 @@ func TestStreamReportsItsCost(t *testing.T) {
 	}
 }
 
+// A client token's usage has its label, and still counts as its key's usage.
+func TestUsageIsGroupedByLabel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))}})
+	w.stopClock()
+	for _, secret := range []string{studio, w.token(credential.Scope{Label: "customer=acme?,plan=é"}),
+		w.token(credential.Scope{Label: "customer=acme?,plan=é"}), w.token(credential.Scope{})} {
+		a := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", secret, strings.NewReader(plain)))
+		if a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	key, label := keyOfStudio(t), `"customer=acme?,plan=é"`
+	for groups, want := range map[string][]string{
+		"label": {`{"requests":2,`, `{"label":` + label + `,"requests":2,`}, "key": {`{"key":"` + key + `","requests":4,`},
+		"key,label": {`{"key":"` + key + `","requests":2,`, `{"key":"` + key + `","label":` + label + `,"requests":2,`},
+	} {
+		a := w.get("/v1/usage?group_by="+groups, studio)
+		if strings.Count(a.body, `"requests"`) != len(want) {
+			t.Errorf("by %s: %s", groups, a.body)
+		}
+		for _, row := range want {
+			if !strings.Contains(a.body, row) {
+				t.Errorf("by %s: %s, want %s in it", groups, a.body, row)
+			}
+		}
+	}
+}
+
 func TestUsageQueriesAreValidated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows,

@@ -28,6 +28,7 @@ type usageBody struct {
 	Day              usage.Day `json:"day,omitempty"`
 	Model            string    `json:"model,omitempty"`
 	Key              string    `json:"key,omitempty"`
+	Label            string    `json:"label,omitempty"`
 	Requests         int64     `json:"requests"`
 	PromptTokens     int64     `json:"prompt_tokens"`
 	CompletionTokens int64     `json:"completion_tokens"`
@@ -54,7 +55,7 @@ type usageQuery struct {
 	account  string
 }
 
-func groupNames() []string { return []string{"day", "model", "key", "account"} }
+func groupNames() []string { return []string{"day", "model", "key", "label", "account"} }
 
 // getUsage serves GET /v1/usage?from=&to=&group_by=&format=. from and to are days in UTC, and both are included.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
@@ -92,7 +93,7 @@ func (g *Gateway) usageQuery(asked url.Values) (query usageQuery, err error) {
 	query.groups = strings.Split(cmp.Or(asked.Get("group_by"), defaultGroups), ",")
 	for i, group := range query.groups {
 		if !slices.Contains(groupNames(), group) || slices.Contains(query.groups[:i], group) {
-			return query, wrongQuery("group_by", "\"group_by\" must be a comma-separated list of day, model, key and account.")
+			return query, wrongQuery("group_by", "\"group_by\" must be a comma-separated list of day, model, key, label and account.")
 		}
 	}
 	switch asked.Get("format") {
@@ -115,7 +116,7 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	rows := make([]usageBody, 0, len(totals))
 	for _, sum := range totals {
 		row := usageBody{
-			Day: sum.Day, Model: sum.Model, Key: sum.Key, Requests: sum.Requests,
+			Day: sum.Day, Model: sum.Model, Key: sum.Key, Label: sum.Label, Requests: sum.Requests,
 			PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
 			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
 			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
@@ -144,7 +145,7 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 
 func (q usageQuery) columns() (by usage.Columns) {
 	for _, group := range q.groups {
-		by |= map[string]usage.Columns{"day": usage.ByDay, "model": usage.ByModel, "key": usage.ByKey}[group]
+		by |= map[string]usage.Columns{"day": usage.ByDay, "model": usage.ByModel, "key": usage.ByKey, "label": usage.ByLabel}[group]
 	}
 	return by
 }
@@ -157,6 +158,8 @@ func (b usageBody) column(group string) string {
 		return b.Model
 	case "account":
 		return b.Account
+	case "label":
+		return b.Label
 	}
 	return b.Key
 }

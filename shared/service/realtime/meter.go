@@ -83,8 +83,9 @@ func (m *meter) report(ctx context.Context, s *metered, seconds int64) {
 	more.Cost = costOf(s.connection.admission.model, more.SessionSeconds)
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
+	who := s.connection.admission.who
 	err := m.usage.Record(ctx, usage.Record{
-		Account: s.connection.admission.who.Account(), Key: s.connection.admission.who.Key.ID,
+		Account: who.Account(), Key: usage.KeyOf(who.Key.ID, who.Scope().Label),
 		Model: s.connection.admission.model.ID, Day: usage.DayOf(m.now()), Counts: more,
 	})
 	if err != nil {
