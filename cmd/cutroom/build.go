@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/app/engineconfig"
-	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
@@ -30,6 +29,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/otlp"
 	"cutroom/shared/platform/reserve"
 	"cutroom/shared/service/api"
 	"cutroom/shared/service/batches"
@@ -42,7 +42,7 @@ import (
 // settings run first, so an invalid setting changes nothing on disk.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
-	if s.traces, err = tracing.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
+	if s.traces, err = otlp.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
 		return err
 	}
 	p, err := newParts(ctx, c, machine)

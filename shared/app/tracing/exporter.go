@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"net/http"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -14,10 +13,7 @@ import (
 const annotationsAttribute = "aws.xray.annotations"
 
 // exporter adds the annotations that functions use, so that one search finds spans of functions and containers.
-type exporter struct {
-	sdk.SpanExporter
-	client *http.Client
-}
+type exporter struct{ sdk.SpanExporter }
 
 func (e exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	annotated := make([]sdk.ReadOnlySpan, len(spans))
@@ -25,11 +21,6 @@ func (e exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 		annotated[i] = annotatedSpan{span, annotate(span.Attributes())}
 	}
 	return e.SpanExporter.ExportSpans(ctx, annotated)
-}
-
-func (e exporter) Shutdown(ctx context.Context) error {
-	defer e.client.CloseIdleConnections()
-	return e.SpanExporter.Shutdown(ctx)
 }
 
 type annotatedSpan struct {

@@ -1,4 +1,4 @@
-// Package tracing sets up tracing for the AWS containers and the one-machine server.
+// Package tracing sets up tracing for the AWS containers.
 package tracing
 
 import (
@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awsxray "github.com/aws/aws-sdk-go-v2/service/xray"
-	"github.com/aws/smithy-go/logging"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
@@ -39,19 +37,6 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment loads the AWS client configuration only if traces go to X-Ray.
-func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
-	logger *slog.Logger) (otlp.Traces, error) {
-	var clients aws.Config
-	if enabled, _ := xray.Enabled(getenv); enabled {
-		var err error
-		if clients, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
-			return otlp.Traces{}, fmt.Errorf("read the AWS configuration: %w", err)
-		}
-	}
-	return New(ctx, getenv, clients, service, logger)
-}
-
 const tracesPath = "/v1/traces"
 
 func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, error) {
@@ -66,7 +51,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 		return nil, err
 	}
 	client := &http.Client{
-		Transport: newSigner(awsclient.Transport(0), clients.Credentials, clients.Region, time.Now),
+		Transport: &signer{awsclient.Transport(0), clients.Credentials, clients.Region, v4.NewSigner()},
 		// A signature is valid for one host only, so follow no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -78,7 +63,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	if err != nil {
 		return nil, err
 	}
-	return exporter{sender, client}, nil
+	return exporter{sender}, nil
 }
 
 // X-Ray's OTLP endpoint has the same host as its API.

@@ -228,24 +228,16 @@ func TestHangingEndpointBlocksNothing(t *testing.T) {
 }
 
 func TestTracingIsOffByDefault(t *testing.T) {
-	for name, open := range map[string]func(getenv func(string) string) (otlp.Traces, error){
-		"New": func(getenv func(string) string) (otlp.Traces, error) {
-			return tracing.New(t.Context(), getenv, aws.Config{}, "cutroom-worker", slog.New(slog.DiscardHandler))
-		},
-		"FromEnvironment": func(getenv func(string) string) (otlp.Traces, error) {
-			return tracing.FromEnvironment(t.Context(), getenv, "cutroom", slog.New(slog.DiscardHandler))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			traces, err := open(func(string) string { return "" })
-			if err != nil || traces.Tracer() != nil {
-				t.Errorf("%v, %v", traces.Tracer(), err)
-			}
-			traces.Close()
-			if _, err := open(func(string) string { return "yes" }); err == nil {
-				t.Error("an invalid setting was accepted")
-			}
-		})
+	open := func(getenv func(string) string) (otlp.Traces, error) {
+		return tracing.New(t.Context(), getenv, aws.Config{}, "cutroom-worker", slog.New(slog.DiscardHandler))
+	}
+	traces, err := open(func(string) string { return "" })
+	if err != nil || traces.Tracer() != nil {
+		t.Errorf("%v, %v", traces.Tracer(), err)
+	}
+	traces.Close()
+	if _, err := open(func(string) string { return "yes" }); err == nil {
+		t.Error("an invalid setting was accepted")
 	}
 }
 
