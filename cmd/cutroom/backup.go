@@ -259,7 +259,7 @@ func openBucket(ctx context.Context, name string) (backup.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return backup.Below(s3blob.New(settings, bucket), prefix), nil
+	return s3blob.NewBelow(settings, bucket, prefix), nil
 }
 
 func checkApart(data, kept string) error {

@@ -21,7 +21,8 @@ func (g *Signer) SignDownload(ctx context.Context, name, contentType, dispositio
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignExpires(downloadTime))
 	request, err := presigner.PresignGetObject(ctx, &s3.GetObjectInput{
-		Bucket: &g.store.bucket, Key: &name, ResponseContentType: &contentType, ResponseContentDisposition: &disposition,
+		Bucket: &g.store.bucket, Key: g.store.key(name), ResponseContentType: &contentType,
+		ResponseContentDisposition: &disposition,
 	})
 	if err != nil {
 		return "", fmt.Errorf("s3: sign a download: %w", err)

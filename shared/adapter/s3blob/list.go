@@ -21,7 +21,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, e
 		if prefix = strings.TrimSuffix(prefix, "/"); prefix != "" {
 			prefix += "/"
 		}
-		pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
+		pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: s.key(prefix)})
 		for pages.HasMorePages() {
 			page, err := s.listed(ctx, pages)
 			if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, e
 				return
 			}
 			for _, object := range page.Contents {
-				entry := blob.Entry{Name: aws.ToString(object.Key), Info: blob.Info{
+				entry := blob.Entry{Name: strings.TrimPrefix(aws.ToString(object.Key), s.prefix), Info: blob.Info{
 					Size: aws.ToInt64(object.Size), StoredAt: aws.ToTime(object.LastModified),
 				}}
 				if blob.CheckName(entry.Name) == nil && !yield(entry, nil) {

@@ -26,7 +26,7 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 	if err := blob.CheckName(name); err != nil {
 		return nil, err
 	}
-	input := &s3.GetObjectInput{Bucket: &s.bucket, Key: &name}
+	input := &s3.GetObjectInput{Bucket: &s.bucket, Key: s.key(name)}
 	last := offset + length - 1
 	switch {
 	case length > 0 && last >= offset:

@@ -40,7 +40,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: &name, Body: bytes.NewReader(part[:n])})
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: s.key(name), Body: bytes.NewReader(part[:n])})
 	if err != nil {
 		return 0, callError("put", err)
 	}
@@ -76,7 +76,7 @@ func (s *Store) begin(ctx context.Context, name string) (*upload, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: &s.bucket, Key: &name, ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
+		Bucket: &s.bucket, Key: s.key(name), ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
 	})
 	if err != nil {
 		return nil, callError("put", err)
@@ -123,7 +123,7 @@ func (u *upload) sendPart(ctx context.Context, part *types.CompletedPart, conten
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	sent, err := u.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: &u.bucket, Key: &u.name, UploadId: &u.id, PartNumber: part.PartNumber,
+		Bucket: &u.bucket, Key: u.key(u.name), UploadId: &u.id, PartNumber: part.PartNumber,
 		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32, Body: bytes.NewReader(content),
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (u *upload) complete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	_, err := u.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &u.bucket, Key: &u.name, UploadId: &u.id,
+		Bucket: &u.bucket, Key: u.key(u.name), UploadId: &u.id,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	})
 	return callError("put", err)
@@ -156,5 +156,5 @@ func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
 	_, _ = u.client.AbortMultipartUpload(ctx,
-		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
+		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: u.key(u.name), UploadId: &u.id})
 }

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ const (
 type Store struct {
 	client *s3.Client
 	bucket string
+	prefix string    // of every key, "" or with a slash at its end
 	parts  sync.Pool // holds *[partSize]byte
 }
 
@@ -74,6 +76,15 @@ func New(config aws.Config, bucket string) *Store {
 	}
 }
 
+// NewBelow returns a store of the blobs below prefix + "/".
+func NewBelow(config aws.Config, bucket, prefix string) *Store {
+	s := New(config, bucket)
+	s.prefix = strings.TrimPrefix(prefix+"/", "/")
+	return s
+}
+
+func (s *Store) key(name string) *string { return aws.String(s.prefix + name) }
+
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	head, err := s.head(ctx, name)
 	if err != nil {
@@ -88,7 +99,7 @@ func (s *Store) head(ctx context.Context, name string) (*s3.HeadObjectOutput, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &name})
+	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.key(name)})
 	return head, callError("head", err)
 }
 
@@ -104,9 +115,9 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()
 	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
-		Bucket: &s.bucket, Key: &to,
+		Bucket: &s.bucket, Key: s.key(to),
 		// Names need no escaping (see blob.CheckName).
-		CopySource: aws.String(s.bucket + "/" + from),
+		CopySource: aws.String(s.bucket + "/" + *s.key(from)),
 	})
 	return callError("copy", err)
 }
@@ -117,7 +128,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &name})
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: s.key(name)})
 	return callError("delete", err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
 )
 
 func TestStoreConforms(t *testing.T) {
@@ -32,10 +34,32 @@ func TestStoreConforms(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
 		bucket := cloud.MakeBucket(t)
 		return blobtest.Harness{
-			Store:     s3blob.New(cloud.Config(), bucket),
+			Store:     s3blob.NewBelow(cloud.Config(), bucket, "backups/mine"),
 			Leftovers: func(t *testing.T) []string { return broken(t, cloud.Config(), bucket) },
 		}
 	})
+}
+
+func TestPrefixesAreSeparate(t *testing.T) {
+	cloud := local.Cloud(t)
+	bucket := cloud.MakeBucket(t)
+	names := func(store *s3blob.Store) (names []string) {
+		for entry, err := range store.List(t.Context(), "") {
+			conformance.OK(t, err)
+			names = append(names, entry.Name)
+		}
+		return names
+	}
+	for _, prefix := range []string{"backups/mine", "backups/minerals", ""} {
+		_, err := s3blob.NewBelow(cloud.Config(), bucket, prefix).Put(t.Context(), "a", strings.NewReader("x"))
+		conformance.OK(t, err)
+	}
+	if got := names(s3blob.NewBelow(cloud.Config(), bucket, "backups/mine")); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("the prefix has %q", got)
+	}
+	if got := names(s3blob.New(cloud.Config(), bucket)); !slices.Contains(got, "backups/mine/a") {
+		t.Errorf("the bucket has %q", got)
+	}
 }
 
 func broken(t *testing.T, config aws.Config, bucket string) []string {

@@ -52,7 +52,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
-		Bucket: &g.store.bucket, Key: &f.Blob,
+		Bucket: &g.store.bucket, Key: g.store.key(f.Blob),
 		ContentLength: &f.Size, ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum)),
 		IfNoneMatch: aws.String("*"),
 	})

@@ -160,23 +160,6 @@ func TestBackupCanBeRestored(t *testing.T) {
 	w.want(w.kept, w.contents(w.source), "records 2")
 }
 
-func TestPrefixOfStoreIsSeparate(t *testing.T) {
-	w := newWorld(t)
-	w.put("files/a", "one")
-	below := backup.Below(w.kept, "backups/mine")
-	for range 2 {
-		if _, err := w.save(below); err != nil {
-			t.Fatal(err)
-		}
-		w.want(below, map[string]string{"files/a": "one"}, "records 1")
-	}
-	for name := range w.contents(w.kept) {
-		if !strings.HasPrefix(name, "backups/mine/") {
-			t.Errorf("%s is elsewhere", name)
-		}
-	}
-}
-
 // A backup might otherwise delete the files that are already there.
 func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	w := newWorld(t)
