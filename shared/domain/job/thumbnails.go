@@ -11,7 +11,11 @@ import (
 // could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-const MaxThumbnails = 1 << 20 // limits the blob, in bytes
+const (
+	MaxThumbnails = 1 << 20 // limits the blob, in bytes
+	// ThumbnailsStart is the position of the result's picture in the blob. The pictures of the input and the poster follow.
+	ThumbnailsStart = 4
+)
 
 // posterMark ends a blob that contains a poster. No JPEG ends with it.
 const posterMark = "poster\n"

@@ -68,7 +68,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *fault.Error
 	switch {
 	case errors.As(err, &invalid):
-		s.writeJSON(w, r, http.StatusUnprocessableEntity, map[string]any{"detail": invalid})
+		s.writeJSON(w, r, http.StatusUnprocessableEntity, map[string]any{"detail": invalid.shorten()})
 	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
 		s.writeDetail(w, r, http.StatusRequestTimeout, httpserver.BodyStalledMessage)
 	case errors.As(err, &unread):

@@ -53,8 +53,8 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	sendPicture(w, r, picture, forAnHour, `"`+f.MD5+`-thumbnail"`, disposition("inline", stem(f), f.ID, ".jpg"))
-	return nil
+	source := blobRange{file.ThumbnailBlob(f.Blob), 0, int64(len(picture))}
+	return s.sendPicture(w, r, source, forAnHour, `"`+f.MD5+`-thumbnail"`, disposition("inline", stem(f), f.ID, ".jpg"))
 }
 
 func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {

@@ -40,7 +40,7 @@ func (s *service) showPreview(w http.ResponseWriter, r *http.Request, c call) er
 		return fmt.Errorf("read a preview: %w", err)
 	}
 	hash := sha256.Sum256(picture)
-	sendPicture(w, r, picture, "private, no-cache", `"`+hex.EncodeToString(hash[:])+`"`,
+	source := blobRange{j.PreviewBlob(), 0, int64(len(picture))}
+	return s.sendPicture(w, r, source, "private, no-cache", `"`+hex.EncodeToString(hash[:])+`"`,
 		disposition("inline", j.ResultName()+"-preview", j.ID+"-preview", ".jpg"))
-	return nil
 }

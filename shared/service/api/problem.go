@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,34 @@ type problem struct {
 }
 
 type problems []problem
+
+// maxProblems and maxInputs limit a response's problems and the total bytes of their inputs and locations.
+const maxProblems, maxInputs = 100, 16 << 10
+
+// shorten drops problems and cuts inputs beyond the limits, so that unread responses do not use much memory.
+func (p problems) shorten() problems {
+	p = slices.Clone(p[:min(len(p), maxProblems)])
+	left := maxInputs
+	for i := range p {
+		text := ""
+		switch input := p[i].Input.(type) {
+		case string:
+			text = input
+		case json.RawMessage:
+			text = string(input)
+		}
+		if left -= len(text); left < 0 && text != "" {
+			p[i].Input = fmt.Sprintf("%.100s…", text)
+		}
+		p[i].Location = slices.Clone(p[i].Location)
+		for k, name := range p[i].Location {
+			if left -= len(name); left < 0 {
+				p[i].Location[k] = fmt.Sprintf("%.100s", name)
+			}
+		}
+	}
+	return p
+}
 
 // Error lists fields and types, but not values.
 func (p problems) Error() string {

@@ -46,20 +46,20 @@ func (s *service) sendThumbnailOf(w http.ResponseWriter, r *http.Request, j job.
 	if err != nil {
 		return err
 	}
-	picture := pictures.Result
+	source := blobRange{j.ThumbnailsBlob(), job.ThumbnailsStart, int64(len(pictures.Result))}
 	switch {
 	case of == "input":
-		picture = pictures.Input
+		source.start, source.length = source.start+source.length, int64(len(pictures.Input))
 	case size == "poster" && len(pictures.Poster) > 0:
-		picture, of = pictures.Poster, size
+		source.start += source.length + int64(len(pictures.Input))
+		source.length, of = int64(len(pictures.Poster)), size
 	}
-	if len(picture) == 0 {
+	if source.length == 0 {
 		return errNoThumbnail
 	}
 	// A run makes its pictures only once, so the result's hash identifies them.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
-	sendPicture(w, r, picture, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
-	return nil
+	return s.sendPicture(w, r, source, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 }
 
 func readPicture(r *http.Request) (of, size string, err error) {
@@ -83,8 +83,13 @@ func readPicture(r *http.Request) (of, size string, err error) {
 
 const forAnHour = "private, max-age=3600"
 
-// The tag includes its quotes.
-func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, tag, disposition string) {
+type blobRange struct {
+	blob          string
+	start, length int64
+}
+
+// sendPicture reads the picture while it sends it, so that slow clients do not use memory. The tag includes its quotes.
+func (s *service) sendPicture(w http.ResponseWriter, r *http.Request, source blobRange, cache, tag, disposition string) error {
 	header := w.Header()
 	header.Set("Content-Type", "image/jpeg")
 	header.Set("Content-Disposition", disposition)
@@ -93,14 +98,20 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 	header.Set("Cache-Control", cache)
 	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
-		return
+		return nil
 	}
+	picture, err := s.Blobs.Open(r.Context(), source.blob, source.start, source.length)
+	if err != nil {
+		return fmt.Errorf("open a picture: %w", err)
+	}
+	defer picture.Close()
 	// Ignore ranges, because thumbnails are small.
-	header.Set("Content-Length", strconv.Itoa(len(picture)))
+	header.Set("Content-Length", strconv.FormatInt(source.length, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(picture) // fails if the client has disconnected
+		_, _ = io.Copy(w, picture) // fails if the client has disconnected
 	}
+	return nil
 }
 
 func hasTag(values []string, tag string) bool {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"image"
 	"image/png"
 	"io"
@@ -10,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -103,10 +106,15 @@ func (pngs) Open(context.Context, string, int64, int64) (io.ReadCloser, error) {
 
 type stalled struct {
 	*httptest.ResponseRecorder
-	end chan struct{}
+	writes chan bool
+	end    chan struct{}
 }
 
 func (s stalled) Write(text []byte) (int, error) {
+	select {
+	case s.writes <- true:
+	case <-s.end:
+	}
 	<-s.end
 	return s.ResponseRecorder.Write(text)
 }
@@ -121,7 +129,7 @@ func TestSlowReadersOfJPEGsDelayNobody(t *testing.T) {
 		}
 		end := make(chan struct{})
 		for _, account := range []string{"one", "two", "three"} {
-			go send(stalled{httptest.NewRecorder(), end}, account)
+			go send(stalled{httptest.NewRecorder(), nil, end}, account)
 		}
 		synctest.Wait()
 		w := httptest.NewRecorder()
@@ -132,6 +140,54 @@ func TestSlowReadersOfJPEGsDelayNobody(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Unread pictures and validation errors hold little memory, because a server has thousands of connections.
+func TestUnreadResponsesHoldLittleMemory(t *testing.T) {
+	const connections, size, most = 64, 1 << 20, 16
+	s := newService(Config{Blobs: poster{}, Logger: slog.New(slog.DiscardHandler)})
+	for name, send := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"pictures": func(w http.ResponseWriter, r *http.Request) error {
+			return s.sendPicture(w, r, blobRange{"poster", 0, size}, forAnHour, `"tag"`, "inline")
+		},
+		"problems": func(w http.ResponseWriter, r *http.Request) error {
+			text := json.RawMessage(`["` + strings.Repeat("a", size) + `"]`)
+			s.fail(w, r, problems{fieldProblem("size_bytes", "int_type", text, "Input should be a valid integer", nil)})
+			return nil
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		writes, end := make(chan bool), make(chan struct{})
+		var group sync.WaitGroup
+		for range connections {
+			group.Go(func() {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+				if err := send(stalled{httptest.NewRecorder(), writes, end}, r); err != nil {
+					t.Error(err)
+				}
+			})
+			<-writes
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if held := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20; held > most {
+			t.Errorf("%d unread %s hold %d MiB", connections, name, held)
+		}
+		close(end)
+		group.Wait()
+	}
+}
+
+type poster struct{ named }
+
+func (poster) Open(_ context.Context, _ string, _, length int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.LimitReader(zeros{}, length)), nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // takeTurns sends requests from several accounts for files that block until the test releases them.
 func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
