@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/person"
 	"cutroom/shared/engine/preview/title"
 )
 
@@ -97,8 +98,34 @@ func (e *edit) turned(link string) string {
 	return link
 }
 
+// aim makes crops keep the largest face of the first frame.
+func (e *edit) aim(ctx context.Context) error {
+	at := slices.IndexFunc(e.asked.Edits, look.Edit.Crops)
+	if at < 0 {
+		return nil
+	}
+	first, data, size := *e, *e.spec.Data, catalog.Size{Width: 512, Height: 512}
+	first.asked.Edits, first.graph = e.asked.Edits[:at], graph{folder: e.folder, fps: e.fps}
+	link := first.turned(first.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}))
+	fit := fmt.Sprintf("scale=%[1]d:%[1]d:force_original_aspect_ratio=decrease,pad=%[1]d:%[1]d:-1:-1,format=rgb24", size.Width)
+	pixels, err := first.decode(ctx, first.filter(fit, link), 1)
+	if err != nil || len(pixels) < 3*size.Width*size.Height {
+		return err
+	}
+	faces, err := person.Faces(pixels, size)
+	for largest := 0.0; len(faces) > 0; faces = faces[1:] {
+		if face := faces[0]; face.Size > largest {
+			largest, e.clip.Right, e.clip.Down = face.Size, face.X-0.5, face.Y-0.5
+		}
+	}
+	return err
+}
+
 // opened returns the link of the input's frames, at the result's size and rate.
 func (e *edit) opened(ctx context.Context) (string, error) {
+	if err := e.aim(ctx); err != nil {
+		return "", err
+	}
 	data := *e.spec.Data
 	read := func(e *edit) string {
 		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
@@ -111,7 +138,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		link = first.filter(filters, link)
+		link = first.filter(filters, first.colors(link))
 		args = append([]string{"-filter_complex_threads", threads, "-filter_complex", first.String(), "-map", link}, args...)
 		return e.runner.Run(ctx, ffmpeg.Command{
 			Folder: e.folder, Frames: first.frames, Inputs: first.inputs, Args: args, Length: e.spec.Duration,
@@ -119,7 +146,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	}
 	if e.has(look.Stabilize) {
 		const found = "motion.trf"
-		steady := "vidstabtransform=input=" + found + ":smoothing=12:interpol=bicubic"
+		steady := "vidstabtransform=input=" + found + ":smoothing=12"
 		if err := before(same, "format=yuv420p,vidstabdetect=result="+found, "-f", "null", "pipe:1"); err != nil {
 			if ctx.Err() != nil {
 				return "", err
@@ -127,7 +154,13 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 			steady = "deshake" // this FFmpeg may lack vid.stab
 		}
 		plain := read
-		read = func(e *edit) string { return e.filter("format=yuv420p,"+steady+",format=gbrp", e.colors(plain(e))) }
+		read = func(e *edit) string {
+			link := plain(e)
+			if e.luma {
+				return e.filter(steady, link)
+			}
+			return e.filter("format=yuv420p,"+steady+",format=gbrp", link)
+		}
 	}
 	if err := e.scan(ctx, read); err != nil || !e.has(look.Reverse) {
 		return read(e), err
@@ -201,7 +234,7 @@ func (e *edit) finish(link string) (string, error) {
 			link = e.place(link, e.filter(fmt.Sprintf("scale=%[1]d:%[1]d:force_original_aspect_ratio=decrease", side), drawn), edit)
 		default:
 			if filters := look.Filters([]look.Edit{edit}, look.Late, clip); filters != "" {
-				link = e.filter(filters+",format=gbrap|gbrp", link)
+				link = e.filter(filters+",format=gbrap|gbrp", e.colors(link))
 			}
 		}
 	}
@@ -215,7 +248,7 @@ func (e *edit) place(link, drawn string, edit look.Edit) string {
 	at := func(side string, to float64) string {
 		return fmt.Sprintf("(main_%[1]s-overlay_%[1]s)/2*(1%+.0[2]f)%+[3]d", side, to, -int(to)*margin)
 	}
-	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto", at("w", across), at("h", down)), link, e.filter("format=rgba", drawn))
+	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto", at("w", across), at("h", down)), e.colors(link), e.filter("format=rgba", drawn))
 }
 
 // loop repeats the finished result without another loss of quality.

@@ -26,8 +26,8 @@ type graph struct {
 	luma bool
 	// crisp is true if pictures have few-colored blocks whose edges must stay sharp.
 	crisp bool
-	// restless is a grade of how much a texture changes from frame to frame.
-	restless restlessness
+	// restless is true if a texture jumps, or moves farther per frame than an encoder searches for motion.
+	restless bool
 	// fps is 0 for a single picture.
 	fps    int
 	frames *ffmpeg.Frames
@@ -36,26 +36,12 @@ type graph struct {
 	labels int
 }
 
-// restlessness is a grade of how hard the pictures are to predict for an encoder. A higher grade is harder.
-type restlessness int
-
-const (
-	// calm pictures move only as their input does.
-	calm restlessness = iota
-	// waving pictures move everywhere, but only slightly.
-	waving
-	// rushing textures jump, or move farther per frame than an encoder searches for motion.
-	rushing
-)
-
-// A texture is rushing at this speed or above, in units per second. At 720 lines and 20 frames per second, this speed
+// A texture is restless at this speed or above, in units per second. At 720 lines and 20 frames per second, this speed
 // is 14 pixels per frame. Encoders search 16 pixels.
 const rushFrom = 0.4
 
 func (g *graph) stir(motion look.Motion) {
-	if motion.Hold > 0 || math.Hypot(motion.Right, motion.Down) >= rushFrom {
-		g.restless = rushing
-	}
+	g.restless = g.restless || motion.Hold > 0 || math.Hypot(motion.Right, motion.Down) >= rushFrom
 }
 
 func (g *graph) label() string {

@@ -9,6 +9,9 @@ import (
 func (e *edit) image(ctx context.Context) error {
 	data := *e.spec.Data
 	e.fps = 0
+	if err := e.aim(ctx); err != nil {
+		return err
+	}
 	open := func(e *edit) string {
 		return e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}))
 	}
@@ -29,6 +32,7 @@ func (e *edit) image(ctx context.Context) error {
 	if link, err = e.style(ctx, link); err != nil {
 		return err
 	}
+	link = e.colors(link)
 	switch {
 	case cut != "" && alpha != "":
 		alpha = e.filter("blend=all_mode=multiply", alpha, cut)

@@ -1,9 +1,7 @@
 package preview_test
 
 import (
-	"bytes"
 	"image"
-	"os"
 	"testing"
 	"time"
 
@@ -261,7 +259,6 @@ func TestModifiersChangePicture(t *testing.T) {
 		prompt string
 		holds  func(before, after traits) bool
 	}{
-		{"make it brighter", func(b, a traits) bool { return a.light > b.light+15 }},
 		{"darker, please", func(b, a traits) bool { return a.light < b.light-30 }},
 		{"a warmer picture", func(b, a traits) bool { return a.warmth > b.warmth+30 }},
 		{"colder", func(b, a traits) bool { return a.warmth < b.warmth-30 }},
@@ -269,15 +266,11 @@ func TestModifiersChangePicture(t *testing.T) {
 		{"muted colors", func(b, a traits) bool { return a.color < 0.65*b.color }},
 		{"high contrast", func(b, a traits) bool { return a.contrast > 1.15*b.contrast }},
 		{"softer", func(b, a traits) bool { return a.edges < b.edges }},
-		{"sharper", func(b, a traits) bool { return a.edges > 1.2*b.edges }},
-		{"grainy", func(b, a traits) bool { return a.grain > 5*b.grain }},
 		{"make it red", func(b, a traits) bool { return a.red-a.green > b.red-b.green+30 }},
 		{"tint it green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
 		{"everything blue", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
-		{"black and white", func(b, a traits) bool { return a.color < 2 && a.grain < 2*b.grain }},
 		{"vignette", func(b, a traits) bool { return a.middle-a.borders > b.middle-b.borders+10 }},
 		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
-		{"make it look better", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
 	}
 	var prompts []string
 	for _, c := range modifiers {
@@ -307,29 +300,6 @@ func TestLargePicturesMatchSmallOnes(t *testing.T) {
 		both := framesOf(t, catalog.Size{Width: 160, Height: 90}, run(t, less), run(t, more))
 		if d := difference(both[0], both[1]); d > 9 {
 			t.Errorf("%s: differs by %.1f of 255", prompt, d)
-		}
-	}
-}
-
-// Looks that change or move a lot are encoded without B-frames. Other looks are encoded with them. The encoder looks
-// ahead if frames share content.
-func TestEncoderSettingsFollowLook(t *testing.T) {
-	for prompt, want := range map[string]struct{ both, ahead bool }{
-		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},
-		"pencil sketch": {true, true}, "underwater": {true, false},
-		"watercolor": {true, true}, "fog": {true, true}, "add a hat": {true, true},
-	} {
-		path := run(t, small(t, prompt))
-		if got := inspect(t, path).Streams[0].HasBFrames > 0; got != want.both {
-			t.Errorf("%s: frames are made of later ones: %t, want %t", prompt, got, want.both)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The encoder writes its options into its stream.
-		if got := bytes.Contains(content, []byte(" mbtree=1")); got != want.ahead {
-			t.Errorf("%s: the encoder looks ahead: %t, want %t", prompt, got, want.ahead)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 // Operations that leave no fine detail run at half size, as do later operations that add no detail. Operations that
 // change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
+	if len(l.Ops) == 0 {
+		return link, nil
+	}
 	full := g.size
 	defer func() { g.size = full }()
 	for at, op := range l.Ops {
@@ -121,9 +124,6 @@ func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
 		shift := g.pixels(op.Shift)
 		return g.filter(fmt.Sprintf("rgbashift=rh=%d:bh=%d:edge=smear", -shift, shift), link), nil
 	case look.Warp:
-		if op.Waves() {
-			g.restless = max(g.restless, waving)
-		}
 		return g.warp(link, op, seed)
 	case look.Layer:
 		return g.layer(link, op, seed)

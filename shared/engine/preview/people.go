@@ -22,12 +22,15 @@ const (
 	// is searched less often.
 	searchedApart = 0.5
 	maxSearched   = 60
+	// maxDetail limits how many times a picture's mask is larger than the network's masks.
+	maxDetail = 8
 	// scanned is the fraction of a job's progress that is used for making the masks.
 	scanned = 0.45
 )
 
 // people records where a clip shows people.
 type people struct {
+	// size is the size of masks.
 	size catalog.Size
 	// masks is a file of one mask per frame, with one byte per pixel, or nil.
 	masks *os.File
@@ -46,11 +49,16 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	if !masked && !faces {
 		return nil
 	}
-	found := &people{size: person.SizeFor(e.size), every: 1}
+	coarse, detail := person.SizeFor(e.size), 2
+	if e.fps == 0 { // one picture may take longer
+		detail = max(2, min(max(e.size.Width, e.size.Height)/max(coarse.Width, coarse.Height)/2*2, maxDetail))
+	}
+	size := catalog.Size{Width: detail * coarse.Width, Height: detail * coarse.Height}
+	found := &people{size: size, every: 1}
 	if e.fps > 0 {
 		found.every = max(1, int(float64(e.fps)*max(searchedApart, e.spec.Duration.Seconds()/maxSearched)))
 	}
-	small, size := *e, catalog.Size{Width: 2 * found.size.Width, Height: 2 * found.size.Height}
+	small := *e
 	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps}
 	if e.has(look.Stabilize) {
 		small.size = e.size // measure motion in the result's pixels
@@ -60,7 +68,7 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		link = small.filter(fmt.Sprintf("scale=%d:%d:flags=area", size.Width, size.Height), link)
 	}
 	s := &scanner{
-		people: found, size: size, step: found.every, frame: make([]byte, 3*size.Width*size.Height),
+		people: found, coarse: coarse, detail: detail, step: found.every, frame: make([]byte, 3*size.Width*size.Height),
 		begin: func() error { return e.drawing.Acquire(ctx, 1) }, end: func() { e.drawing.Release(1) },
 	}
 	if masked {
@@ -69,7 +77,7 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 			return fmt.Errorf("preview: %w", err)
 		}
 		e.closers = append(e.closers, found.masks)
-		if s.finder, err = person.NewFinder(found.size); err != nil {
+		if s.finder, err = person.NewFinder(coarse); err != nil {
 			return err
 		}
 		s.step, s.once = 1, !faces
@@ -77,14 +85,7 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 	} else {
 		link = small.filter(fmt.Sprintf("select='not(mod(n,%d))'", found.every), link)
 	}
-	link = small.filter("format=rgb24", link)
-	err := e.runner.Run(ctx, ffmpeg.Command{
-		Folder: e.folder, Inputs: small.inputs, Stdout: s,
-		Args: []string{
-			"-filter_complex_threads", threads, "-filter_complex", small.String(), "-map", link,
-			"-frames:v", fmt.Sprint(max(1, e.length())), "-vsync", "passthrough", "-f", "rawvideo", "pipe:1",
-		},
-	})
+	err := small.stream(ctx, small.filter("format=rgb24", link), max(1, e.length()), s)
 	switch {
 	case s.err != nil:
 		return s.err
@@ -95,15 +96,17 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		return nil
 	}
 	e.people = found
-	marked := &areas{people: found, left: max(1, e.length())}
-	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: marked.next}, Size: found.size, FPS: max(1, e.fps)}
+	marked := &areas{people: found, once: s.once, left: max(1, e.length())}
+	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: marked.next}, Size: size, FPS: max(1, e.fps)}
 	return nil
 }
 
-// scanner receives frames, which have three bytes per pixel and twice the size of masks.
+// scanner receives frames, which have three bytes per pixel and the size of masks.
 type scanner struct {
 	people *people
-	size   catalog.Size
+	// coarse is the size of the network's masks. Frames are detail times larger.
+	coarse catalog.Size
+	detail int
 	finder *person.Finder
 	// step is the number of the clip's frames for which one received frame stands. If once is set, the search ends at
 	// the first face.
@@ -138,8 +141,10 @@ func (s *scanner) next() error {
 		return err
 	}
 	defer s.end()
+	double := catalog.Size{Width: 2 * s.coarse.Width, Height: 2 * s.coarse.Height}
+	twice := shrunk(s.frame, double, s.detail/2)
 	if s.frames%s.people.every == 0 && !(s.once && s.people.seen()) {
-		faces, err := person.Faces(s.frame, s.size)
+		faces, err := person.Faces(twice, double)
 		if err != nil {
 			return err
 		}
@@ -148,28 +153,40 @@ func (s *scanner) next() error {
 	if s.finder == nil {
 		return nil
 	}
-	half, row := make([]byte, 0, len(s.frame)/4), 3*s.size.Width
-	for y := 0; y < s.size.Height; y += 2 {
-		for x := 0; x < row; x += 6 {
-			for i := x; i < x+3; i++ {
-				at := y*row + i
-				sum := int(s.frame[at]) + int(s.frame[at+3]) + int(s.frame[at+row]) + int(s.frame[at+row+3])
-				half = append(half, byte((sum+2)/4))
-			}
-		}
-	}
-	mask := make([]byte, len(half)/3)
-	s.finder.Mask(half, mask)
+	small := shrunk(twice, s.coarse, 2)
+	mask := make([]byte, len(small)/3)
+	s.finder.Mask(small, mask)
 	s.written()
-	if _, err := s.people.masks.Write(mask); err != nil {
+	if _, err := s.people.masks.Write(person.Refine(mask, small, s.coarse, s.frame, s.detail)); err != nil {
 		return fmt.Errorf("preview: %w", err)
 	}
 	return nil
 }
 
+// shrunk returns a picture of the given size, made from a picture that is a whole number of times larger.
+func shrunk(picture []byte, size catalog.Size, by int) []byte {
+	if by == 1 {
+		return picture
+	}
+	small, row := make([]byte, 0, 3*size.Width*size.Height), 3*by*size.Width
+	for y := 0; y < by*size.Height; y += by {
+		for x := range size.Width {
+			for channel := range 3 {
+				sum := by * by / 2
+				for i := range by * by {
+					sum += int(picture[(y+i/by)*row+3*(x*by+i%by)+channel])
+				}
+				small = append(small, byte(sum/by/by))
+			}
+		}
+	}
+	return small
+}
+
 // areas makes frames that mark people in red and faces in green.
 type areas struct {
 	*people
+	once         bool
 	frames, left int
 	mask, frame  []byte
 }
@@ -193,7 +210,9 @@ func (a *areas) next() ([]byte, error) {
 	for i, v := range a.mask {
 		a.frame[3*i] = v
 	}
-	a.drawFaces(float64(a.frames) / float64(a.every))
+	if !a.once {
+		a.drawFaces(float64(a.frames) / float64(a.every))
+	}
 	a.frames, a.left = a.frames+1, a.left-1
 	return a.frame, nil
 }
@@ -246,7 +265,7 @@ func (e *edit) needsMasks() bool {
 
 // paints reports whether a requested look erases faces.
 func (e *edit) paints() bool {
-	return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Background)) || erasesFaces(e.lookOf(look.Person))
+	return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Person))
 }
 
 func erasesFaces(asked look.Look) bool {
@@ -311,11 +330,10 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	}
 	figure, ground := e.split(link)
 	planar := e.luma
-	figure = e.colors(figure)
 	if figure, err = e.paint(ctx, figure, e.lookOf(look.Person)); err != nil {
 		return "", "", err
 	}
-	e.luma = planar
+	figure = e.planes(figure, planar)
 	if replaced {
 		ground, err = e.ground(ctx, ground, wanted)
 	} else {
@@ -324,8 +342,25 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	if err != nil {
 		return "", "", err
 	}
-	ground = e.colors(ground)
-	return e.filter("maskedmerge", ground, figure, e.triple(mask)), "", nil
+	ground = e.planes(ground, planar)
+	if !planar {
+		return e.filter("maskedmerge", ground, figure, e.triple(mask)), "", nil
+	}
+	mask, rest := e.split(mask)
+	first, second := e.split(e.filter(e.zscale(e.size.Width/2, e.size.Height/2, "bilinear"), rest))
+	return e.filter("maskedmerge", ground, figure, e.filter("mergeplanes=0x001020:yuv420p", mask, first, second)), "", nil
+}
+
+// planes converts a picture to luma and chroma in the input's color matrix if luma is true, otherwise to RGB.
+func (e *edit) planes(link string, luma bool) string {
+	switch {
+	case !luma:
+		return e.colors(link)
+	case e.luma:
+		return link
+	}
+	e.luma = true
+	return e.filter("zscale=m="+matrixOf(e.spec.Data.Info)+":rin=full:r=limited:d=none,format=yuv420p", link)
 }
 
 // backdrop applies the look of the background. People do not bleed into it.
@@ -339,8 +374,8 @@ func (e *edit) backdrop(ctx context.Context, link, mask string) (out, rest strin
 		}
 		return found
 	})
-	if radius == 0 || len(asked.Ops) > 1 { // a single operation is only the seed's variation
-		link, err = e.paint(ctx, link, asked)
+	if len(asked.Ops) > 0 {
+		link, err = e.draw(ctx, link, asked)
 	}
 	if err != nil || radius == 0 {
 		return link, mask, err
@@ -369,7 +404,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 	case wanted.Removed():
 		return plain("white"), nil
 	}
-	e.chains = append(e.chains, link+"nullsink")
+	e.chains, e.luma = append(e.chains, link+"nullsink"), false
 	if wanted.Scene() == "" {
 		shape := float64(e.size.Width) / float64(e.size.Height)
 		pixels, err := e.reference(ctx, e.size, fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)',", shape))

@@ -176,11 +176,7 @@ func (e *edit) style(ctx context.Context, link string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table, err := e.table(lut)
-	if err != nil {
-		return "", err
-	}
-	return e.filter(table, link), nil
+	return e.grade(link, lut)
 }
 
 // draw applies a look to a picture. It waits until no other edit is drawing.
@@ -231,21 +227,20 @@ func (e *edit) encode(ctx context.Context, link string) error {
 // effort returns the encoder's options. Motion search takes half of the time but does not help with textures such as
 // grain, which differ in every frame.
 func (e *edit) effort() []string {
-	switch e.restless {
-	case calm:
+	if !e.restless {
 		return []string{"-preset", "veryfast", "-crf", "20"}
-	case waving:
-		// A longer search would save a seventh of the bytes but take almost twice the time.
-		return []string{"-preset", "superfast", "-crf", "22"}
 	}
 	// Without B-frames, every frame has the quality of the best one.
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:rc-lookahead=0:weightp=0"}
 }
 
-// broadcast returns the filter that converts RGB to limited-range YUV. zscale takes 40% of scale's time, but does
+// broadcast returns the filter that converts pictures to limited-range YUV. zscale takes 40% of scale's time, but does
 // not support half-pixel chroma and blurs chroma more.
 func (e *edit) broadcast() string {
-	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
+	switch {
+	case e.luma:
+		return "zscale=m=709:rin=limited:r=limited:d=none"
+	case len(e.asked.Understood) > 0 && e.even() && !e.crisp:
 		return "zscale=m=709:rin=full:r=limited:d=none"
 	}
 	return "scale=out_color_matrix=bt709:out_range=tv"

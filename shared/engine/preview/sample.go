@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/ffmpeg"
@@ -52,14 +53,18 @@ func (e *edit) anchored() bool {
 
 func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, error) {
 	var pixels bytes.Buffer
-	err := e.runner.Run(ctx, ffmpeg.Command{
-		Folder: e.folder, Inputs: e.inputs, Stdout: &pixels,
+	err := e.stream(ctx, link, frames, &pixels)
+	return pixels.Bytes(), err
+}
+
+func (e *edit) stream(ctx context.Context, link string, frames int, to io.Writer) error {
+	return e.runner.Run(ctx, ffmpeg.Command{
+		Folder: e.folder, Inputs: e.inputs, Stdout: to,
 		Args: []string{
 			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
 			"-frames:v", fmt.Sprint(frames), "-vsync", "passthrough", "-f", "rawvideo", "pipe:1",
 		},
 	})
-	return pixels.Bytes(), err
 }
 
 // reference decodes the reference image and scales it to a size. filters come first and must end with a comma.

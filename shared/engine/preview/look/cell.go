@@ -1,56 +1,12 @@
 package look
 
-import (
-	"math"
-	"sync"
-)
+import "math"
 
 // cells divides the picture into similar pieces around scattered points (a Voronoi diagram) that
 // continue seamlessly at the borders.
 type cells struct {
 	perUnit float64
 	purpose uint64
-
-	mu sync.Mutex
-	// found is a cache of the last pieces, because several textures of a look need them.
-	found pieces
-}
-
-type pieces struct {
-	diagram
-	unit float64
-	seed uint64
-	// across is the number of pixels in a row. near holds the result of [diagram.nearest] for each pixel.
-	across int
-	near   [][4]float32
-}
-
-func (c *cells) pieces(s *Sheet) pieces {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last := &c.found; last.across != s.Width || len(last.near) != len(s.Values) ||
-		last.unit != s.Unit || last.seed != s.Seed {
-		c.found = c.find(s)
-	}
-	return c.found
-}
-
-func (c *cells) find(s *Sheet) pieces {
-	p := pieces{diagram: c.on(s), unit: s.Unit, seed: s.Seed, across: s.Width, near: make([][4]float32, len(s.Values))}
-	s.rows(func(row int) {
-		y := (float64(row) + 0.5) / s.Unit
-		for i := range s.Width {
-			dx, dy, first, second := p.nearest((float64(i)+0.5)/s.Unit, y)
-			p.near[row*s.Width+i] = [4]float32{float32(dx), float32(dy), float32(first), float32(second)}
-		}
-	})
-	return p
-}
-
-// at returns the result of [diagram.nearest] for the pixel that contains the point (x, y).
-func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
-	n := p.near[int(y*p.unit)*p.across+int(x*p.unit)]
-	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])
 }
 
 type diagram struct {
@@ -100,9 +56,9 @@ func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 
 func (c *cells) leading(width float64) Texture {
 	return func(s *Sheet) {
-		d := c.pieces(s)
+		d := c.on(s)
 		s.fill(func(x, y float64) float64 {
-			_, _, first, second := d.at(x, y)
+			_, _, first, second := d.nearest(x, y)
 			return smoothstep(width*0.6, width, second-first)
 		})
 	}
@@ -110,9 +66,9 @@ func (c *cells) leading(width float64) Texture {
 
 func (c *cells) facets(depth float64) Texture {
 	return func(s *Sheet) {
-		d := c.pieces(s)
+		d := c.on(s)
 		s.fill(func(x, y float64) float64 {
-			dx, dy, first, _ := d.at(x, y)
+			dx, dy, first, _ := d.nearest(x, y)
 			piece := d.piece(x, y, dx, dy)
 			return 0.5 + depth*(piece[0]-0.5+0.2*(dx+dy)-0.25*first)
 		})

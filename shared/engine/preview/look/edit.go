@@ -23,6 +23,8 @@ type Clip struct {
 	// Rate is the input's frame rate. FPS is the result's frame rate, 0 for a picture.
 	Rate float64
 	FPS  int
+	// Right and Down are the offset of the subject from the center, as fractions of the longer side.
+	Right, Down float64
 }
 
 // Stage is the point at which a filter is applied.
@@ -168,8 +170,8 @@ func operations() []operation {
 				"widescreen", "16:9", "9:16", "1:1", "4:3", "3:4", "4:5", "5:4", "3:2", "2:3", "21:9", "aspect ratio",
 				"tiktok", "instagram reel", "youtube short"},
 			takes: ratio, still: true,
-			filters: filters{Shape: func(a arguments, _ Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1))
+			filters: filters{Shape: func(a arguments, c Clip) string {
+				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
 			}},
 			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 },
 		},
@@ -177,8 +179,8 @@ func operations() []operation {
 			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
 			phrases: []string{"zoom", "zoomed in", "close up", "closer", "enlarge", "magnify"},
 			takes:   factor, still: true,
-			filters: filters{Shape: func(a arguments, _ Clip) string {
-				return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom())
+			filters: filters{Shape: func(a arguments, c Clip) string {
+				return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom()) + c.around()
 			}},
 		},
 		{
@@ -336,6 +338,11 @@ func tempo(speed float64) string {
 	return strings.Join(append(chain, fmt.Sprintf("atempo=%g", speed)), ",")
 }
 
+// around returns the position of a crop around the subject.
+func (c Clip) around() string {
+	return fmt.Sprintf(":x='clip((iw-ow)/2+%.4f*max(iw,ih),0,iw-ow)':y='clip((ih-oh)/2+%.4f*max(iw,ih),0,ih-oh)'", c.Right, c.Down)
+}
+
 // Label names the edit for the user, such as "rotate 90°".
 func (e Edit) Label() string {
 	if e.label != nil {
@@ -352,6 +359,7 @@ func (e Edit) OnlySound() bool {
 }
 
 func (e Edit) Still() bool { return e.still }
+func (e Edit) Crops() bool { return e.name == "crop" || e.name == "zoom in" }
 
 // NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
 // the reference image becomes the background.

@@ -5,7 +5,6 @@ import (
 	"image"
 	"image/color"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,77 +194,4 @@ func TestLayersAreCombined(t *testing.T) {
 			t.Errorf("%v of %+v became one with another", other.Mode, other.Motion)
 		}
 	}
-}
-
-// Drawing strokes is the slowest step, so a sheet of twice the size reuses them.
-func TestBrushTexturesShareStrokes(t *testing.T) {
-	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
-	laid := b.lay(newSheet(640, 360, 1, Motion{}))
-	if again := b.lay(newSheet(1280, 720, 1, Motion{})); again.Sheet != laid.Sheet {
-		t.Error("strokes were drawn again for a sheet of twice the size")
-	}
-	for _, other := range []*Sheet{newSheet(640, 360, 2, Motion{}), newSheet(480, 360, 1, Motion{})} {
-		if next := b.lay(other); next.Sheet == laid.Sheet {
-			t.Errorf("the strokes of another sheet were taken for %dx%d, seed %d", other.Width, other.Height, other.Seed)
-		}
-	}
-}
-
-// Finding pieces is the slowest step, so equal sheets share them. Different sheets never do.
-func TestCellTexturesSharePieces(t *testing.T) {
-	c := &cells{perUnit: 22, purpose: 1}
-	sheet := newSheet(320, 180, 1, Motion{})
-	found := c.pieces(sheet)
-	if again := c.pieces(newSheet(320, 180, 1, Motion{})); &again.near[0] != &found.near[0] {
-		t.Error("pieces were found again for the same sheet")
-	}
-	for _, other := range []*Sheet{newSheet(320, 180, 2, Motion{}), newSheet(180, 320, 1, Motion{}), sheet} {
-		got, want := c.pieces(other), (&cells{perUnit: 22, purpose: 1}).pieces(other)
-		if !slices.Equal(got.near, want.near) || !slices.Equal(got.points, want.points) {
-			t.Errorf("the pieces of another sheet were taken for %dx%d, seed %d", other.Width, other.Height, other.Seed)
-		}
-	}
-}
-
-// Scaling up from half size gives the same result as drawing at full size.
-func TestSoftTexturesSurviveHalfSize(t *testing.T) {
-	const width, height = 640, 360
-	soft := 0
-	for name, ops := range made() {
-		for i, op := range ops {
-			op, ok := op.(Layer)
-			if !ok || !op.Soft {
-				continue
-			}
-			soft++
-			whole, half := op.Draw(width, height, 1), op.Draw(width/2, height/2, 1)
-			if most := unlike(whole, half); most > 4 {
-				t.Errorf("%s, operation %d: half the size differs by %d of 255", name, i, most)
-			}
-		}
-	}
-	if soft < 6 {
-		t.Errorf("%d soft textures", soft)
-	}
-}
-
-// unlike returns the greatest channel difference between a pixel at half size and the mean of its
-// four pixels at full size.
-func unlike(whole, half image.Image) int {
-	most := 0
-	bounds := half.Bounds()
-	for y := range bounds.Dy() {
-		for x := range bounds.Dx() {
-			var sum [3]int
-			for i := range 4 {
-				r, g, b, _ := whole.At(2*x+i%2, 2*y+i/2).RGBA()
-				sum[0], sum[1], sum[2] = sum[0]+int(r>>8), sum[1]+int(g>>8), sum[2]+int(b>>8)
-			}
-			r, g, b, _ := half.At(x, y).RGBA()
-			for c, v := range []int{int(r >> 8), int(g >> 8), int(b >> 8)} {
-				most = max(most, sum[c]/4-v, v-sum[c]/4)
-			}
-		}
-	}
-	return most
 }

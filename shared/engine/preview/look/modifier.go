@@ -30,7 +30,7 @@ func modifiers() []modifier {
 		{[]string{"darker", "darken", "dark", "dim", "moody", "low key", "shadowy", "less bright",
 			"reduce the brightness", "decrease the brightness", "reduce brightness"}, by(light(-0.13), contrast(1.06, 0.4))},
 		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
-		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
+		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(saturate(0.85), tint(232, 0.06))},
 		{
 			[]string{"vivid", "vibrant", "saturate", "colorful", "colourful", "saturated", "psychedelic", "rainbow",
 				"more saturation", "increase the saturation", "increase saturation", "boost the colors", "more color", "more colorful"},
@@ -56,7 +56,7 @@ func modifiers() []modifier {
 			by(saturate(0), contrast(1.08, 0.5)),
 		},
 		{[]string{"grainy", "grain", "film grain", "gritty", "noisy"}, func() []Op {
-			return []Op{grade(contrast(1.15, 0.5), saturate(0.8)), add(grain(0.11, 0.003)).jumping(12)}
+			return []Op{add(grain(0.045, 0.0018)).jumping(24)}
 		}},
 		{[]string{"vignette", "vignetting"}, func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},
 		{[]string{"invert", "inverse", "invert colors"}, func() []Op {

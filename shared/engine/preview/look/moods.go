@@ -311,7 +311,7 @@ func vhs() []Op {
 		Fringe{0.007},
 		Smooth{0.006, 0.12},
 		Clarity{0.008, 0.7},
-		grade(contrast(1.08, 0.5), saturate(1.15), tint(310, 0.015), splitTone(275, 0.035, 150, 0.012), fade(0.09, 0.94)),
+		grade(contrast(1.08, 0.5), splitTone(250, 0.015, 150, 0.012), fade(0.09, 0.94)),
 		Bloom{0.02, 0.7, 0.5},
 		screen(tape(0.75), 0.9, 0.95, 1).jumping(10),
 		add(grain(0.05, 0.003)).jumping(12),

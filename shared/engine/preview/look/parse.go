@@ -102,7 +102,6 @@ func (asked *wishes) names() []string {
 
 func (asked *wishes) look(seed uint32) Look {
 	look := Look{Seed: seed}
-	start := Variation(seed)
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
 		look.Ops = append(look.Ops, mood.ops()...)
@@ -114,7 +113,10 @@ func (asked *wishes) look(seed uint32) Look {
 	for _, modifier := range asked.modifiers {
 		look.Ops = append(look.Ops, stronger(modifier.ops(), modifier.by)...)
 	}
-	look.Ops = fuse(begin(start, look.Ops))
+	if len(look.Names) > 0 || len(look.Ops) == 0 { // plain changes are exact
+		look.Ops = begin(Variation(seed), look.Ops)
+	}
+	look.Ops = fuse(look.Ops)
 	return look
 }
 

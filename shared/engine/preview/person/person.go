@@ -27,6 +27,7 @@ type Finder struct {
 	pass    pass
 	mask    []float32
 	last    []byte
+	again   bool
 }
 
 func NewFinder(size catalog.Size) (*Finder, error) {
@@ -42,18 +43,24 @@ func NewFinder(size catalog.Size) (*Finder, error) {
 // Mask sets each pixel to how likely it shows a person, from 0 to 255. The picture has three bytes per pixel and the
 // Finder's size. Masks change smoothly, except at cuts.
 func (f *Finder) Mask(picture []byte, mask []uint8) {
-	for i, v := range picture {
-		f.picture.values[i] = float32(v) / 255
+	next := f.mask == nil || isCut(f.last, picture)
+	// Every second mask is the previous mask. Refine moves its edges to the new picture's.
+	if f.again = !f.again && !next; !f.again {
+		for i, v := range picture {
+			f.picture.values[i] = float32(v) / 255
+		}
+		found := f.pass.mask(f.picture).values
+		if next {
+			f.mask = append(f.mask[:0], found...)
+		}
+		for i, v := range found {
+			// Where the network is uncertain, the mask follows the previous mask.
+			sure := (2*v - 1) * (2*v - 1)
+			f.mask[i] = v + (f.mask[i]-v)*(1-sure)*0.7
+		}
 	}
-	found := f.pass.mask(f.picture).values
-	if f.mask == nil || isCut(f.last, picture) {
-		f.mask = append(f.mask[:0], found...)
-	}
-	for i, v := range found {
-		// Where the network is uncertain, the mask follows the previous mask.
-		sure := (2*v - 1) * (2*v - 1)
-		f.mask[i] = v + (f.mask[i]-v)*(1-sure)*0.7
-		mask[i] = uint8(f.mask[i]*255 + 0.5)
+	for i, v := range f.mask {
+		mask[i] = uint8(v*255 + 0.5)
 	}
 	f.last = append(f.last[:0], picture...)
 }

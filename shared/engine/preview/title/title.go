@@ -4,12 +4,12 @@ package title
 import (
 	"image"
 	"image/color"
-	"image/draw"
 	"math"
 	"strings"
 	"sync"
 	"unicode"
 
+	"golang.org/x/image/colornames"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/opentype"
@@ -59,37 +59,23 @@ func Draw(text, name string, size catalog.Size) (image.Image, error) {
 			face.Close()
 			continue
 		}
-		outline := max(1, int(pixels/16))
-		letters := image.NewAlpha(image.Rect(0, 0, width+2*outline, height*len(lines)+2*outline))
+		outline := max(1, pixels/16)
+		margin := int(outline) + 1
+		picture := image.NewRGBA(image.Rect(0, 0, width+2*margin, height*len(lines)+2*margin))
 		for i, line := range lines {
-			left := (width-font.MeasureString(face, line).Ceil())/2 + outline
-			base := i*height + face.Metrics().Ascent.Ceil() + outline
-			d := font.Drawer{Dst: letters, Src: image.Opaque, Face: face, Dot: fixed.P(left, base)}
+			left := (width-font.MeasureString(face, line).Ceil())/2 + margin
+			d := font.Drawer{Dst: picture, Src: image.Black, Face: face}
+			at := fixed.P(left, i*height+face.Metrics().Ascent.Ceil()+margin)
+			for turn := range 24 { // black copies around the letters are their outline
+				sin, cos := math.Sincos(float64(turn) * math.Pi / 12)
+				d.Dot = at.Add(fixed.P(int(math.Round(outline*cos)), int(math.Round(outline*sin))))
+				d.DrawString(line)
+			}
+			d.Src, d.Dot = image.NewUniform(named(name)), at
 			d.DrawString(line)
 		}
-		picture := image.NewRGBA(letters.Rect)
-		draw.DrawMask(picture, picture.Rect, image.Black, image.Point{}, grown(letters, outline), image.Point{}, draw.Over)
-		draw.DrawMask(picture, picture.Rect, image.NewUniform(named(name)), image.Point{}, letters, image.Point{}, draw.Over)
 		return picture, face.Close()
 	}
-}
-
-// grown returns a mask that is larger by a radius in pixels. It copies the mask to points on two circles, which
-// leaves no gaps for letters of this weight.
-func grown(mask *image.Alpha, radius int) *image.Alpha {
-	large := image.NewAlpha(mask.Rect)
-	copy(large.Pix, mask.Pix)
-	for _, r := range []float64{float64(radius), float64(radius) / 2} {
-		for turn := range 24 {
-			sin, cos := math.Sincos(float64(turn) * math.Pi / 12)
-			shift := int(math.Round(r*sin))*mask.Stride + int(math.Round(r*cos))
-			from, to := max(0, -shift), min(len(mask.Pix), len(mask.Pix)-shift)
-			for i := from; i < to; i++ {
-				large.Pix[i+shift] = max(large.Pix[i+shift], mask.Pix[i])
-			}
-		}
-	}
-	return large
 }
 
 // wrap divides words into lines and returns the width of the widest line, in pixels. No line is wider than the given
@@ -112,13 +98,8 @@ func wrap(face font.Face, words []string, most int) (lines []string, width int) 
 }
 
 func named(name string) color.Color {
-	known, ok := map[string]color.RGBA{
-		"red": {230, 30, 30, 255}, "orange": {255, 150, 20, 255}, "yellow": {255, 225, 40, 255}, "green": {40, 190, 70, 255},
-		"teal": {20, 180, 180, 255}, "blue": {50, 110, 240, 255}, "purple": {150, 70, 220, 255}, "pink": {255, 110, 180, 255},
-		"brown": {130, 80, 40, 255}, "black": {30, 30, 30, 255}, "gray": {150, 150, 150, 255},
-	}[name]
-	if !ok {
-		return color.White
+	if known, ok := colornames.Map[name]; ok {
+		return known
 	}
-	return known
+	return color.White
 }

@@ -26,9 +26,6 @@ const (
 
 var answers = []answer{
 	// These prompts need a generative model.
-	{edit, "remove the person", "", "remove the person", unfollowed},
-	{edit, "add sunglasses", "", "add sunglasses", unfollowed},
-	{edit, "add a hat", "", "add a hat", unfollowed},
 	{edit, "replace the jacket with a red leather one", "", "replace the jacket with a red leather one", unfollowed},
 	{edit, "a puppy on the beach", "", "puppy on the beach", unfollowed},
 	{edit, "change the background to a beach", "background: bay", "", ""},
@@ -48,7 +45,6 @@ var answers = []answer{
 	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
 	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
 	// These prompts request nothing.
-	{edit, "don't change anything", "", "", declined},
 	{edit, "don't make it green", "", "", declined},
 	{edit, "without snow", "", "", declined},
 	{edit, "ne change rien", "", "", declined},
@@ -56,19 +52,13 @@ var answers = []answer{
 	{edit, "बर्फ नहीं", "", "", declined},
 	{edit, "", "", "", "Nothing was changed: the prompt is empty."},
 	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no edit"},
-	{edit, "make it nicer somehow", "", "", "Nothing was changed: the prompt names no edit"},
 	// These prompts are nonsense.
 	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
-	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
 	// These prompts name a look.
-	{edit, "make it look like a Van Gogh painting", "impressionist", "", ""},
-	{edit, "turn this video into anime style", "anime", "", ""},
 	{edit, "Make it more cinematic, warmer colors", "cinematic; warmer", "", ""},
 	{edit, "no rain, golden hour", "golden hour", "", ""},
 	{edit, "turn day into night", "night", "", ""},
 	{edit, "make it red", "red", "", ""},
-	{edit, "turn me into an anime character", "anime", "", ""},
-	{edit, "cyberpunk neon city", "cyberpunk neon", "", ""},
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
 	// These prompts name a look and request more.
@@ -81,7 +71,6 @@ var answers = []answer{
 	{edit, "add text to the video", "", "add text", unfollowed},
 	{edit, `remove the text "Hello"`, "", `remove the text "Hello`, unfollowed},
 	// These prompts are about time.
-	{edit, "0.5x speed", "slow motion 2x", "", ""},
 	{edit, "remove last 2 seconds", "remove the last 2 s", "", ""},
 	{edit, "speed 0.5", "slow motion 2x", "", ""},
 	{edit, "at half the speed", "slow motion 2x", "", ""},
@@ -91,7 +80,6 @@ var answers = []answer{
 	{edit, "trim 2 seconds from the start", "skip the first 2 s", "", ""},
 	{edit, "fade out at the end", "fade out", "", ""},
 	{edit, "slow zoom in", "zoom in 1.5x", "slow", "“slow” changed nothing. "},
-	{edit, "crop to 9:16 for TikTok", "crop to 9:16", "", ""},
 	{edit, "flip it horizontally", "mirror", "", ""},
 	{edit, "让视频变慢", "slow motion 2x", "", ""},
 	// These prompts are in other languages.
@@ -131,11 +119,8 @@ var answers = []answer{
 	{video, "a city at night in the rain, cyberpunk", "city; night", "rain; cyberpunk", scenes},
 	{video, "a cat playing the piano", "", "cat playing the piano", scenes},
 	{video, "asdf", "", "asdf", scenes},
-	{video, "a red sports car in the desert", "dunes", "red sports car", scenes},
-	{video, "a robot", "", "robot", scenes},
 	{video, "dunes at sunset", "dunes; sunset", "", ""},
 	{video, "aurora over the mountains", "aurora", "", ""},
-	{video, "sunset over the sea", "bay; sunset", "", ""},
 	{tryOn, "a red plaid shirt", "", "", "Nothing was changed. Try-on needs a GPU engine"},
 	{tryOn, "", "", "", "Nothing was changed. Try-on needs a GPU engine"},
 }

@@ -1,0 +1,156 @@
+package preview_test
+
+import (
+	"image"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+)
+
+// played has the frames of an input and of its edit, and measurements of the first ones.
+type played struct {
+	before, after []picture
+	old, now      traits
+	outcome       engine.Outcome
+	path          string
+}
+
+// changed returns how much an area of the first frame changes.
+func (p played) changed(area image.Rectangle) float64 {
+	return between(p.before[0].part(area), p.after[0].part(area))
+}
+
+func between(a, b picture) float64 { return difference([]picture{a}, []picture{b}) }
+
+// typed returns a request for 0.4 seconds of a clip, for its first picture, or for a text to video.
+func typed(t *testing.T, kind catalog.Kind, prompt, clip string) engine.Spec {
+	spec := small(t, prompt)
+	spec.Kind, spec.Data, spec.Duration = kind, nil, 400*time.Millisecond
+	if clip == personClip {
+		spec.Size = catalog.Size{Width: 512, Height: 288}
+	}
+	switch kind {
+	case catalog.Edit:
+		spec.Data = input(t, clip, false)
+	case catalog.Image:
+		still := filepath.Join(t.TempDir(), "still.png")
+		mediatest.Run(t, "-i", clip, "-frames:v", "1", still)
+		spec.Data, spec.FPS, spec.Duration = input(t, still, true), 0, 0
+	}
+	return spec
+}
+
+// A new user types these prompts first. Each does what it says, or its notice says that it does not.
+func TestFirstPromptsDoWhatTheySay(t *testing.T) {
+	const text, clip, both = 1, 2, 3 // text to video, a clip, a clip and a picture
+	scenery := func(prompt string) picture {
+		spec := typed(t, catalog.TextToVideo, prompt, "")
+		return frames(t, run(t, spec), spec.Size)[0]
+	}
+	usual := loudness(t, run(t, typed(t, catalog.Edit, "", sample)))
+	gray := func(p played) bool { return p.now.color < 2 && p.now.edges < 1.5*p.old.edges }
+	strokes := func(p played) bool {
+		return p.now.grain > 5*p.old.grain && p.now.color > 1.3*p.old.color && likeness(p.before[0], p.after[0]) > 0.4
+	}
+	pink := func(m traits) float64 { return (m.red+m.blue)/2 - m.green }
+	for _, c := range []struct {
+		of                  int
+		prompt, from        string
+		understood, ignored string
+		holds               func(p played) bool // nil if the input stays unchanged
+	}{
+		{text, "a red sports car in the desert", "", "dunes", "red sports car", func(p played) bool {
+			return measure(p.after[0].part(image.Rect(0, 100, 320, 180))).warmth > 25 // sand
+		}},
+		{text, "a robot", "", "", "", func(p played) bool { return between(p.after[0], scenery("a city")) > 10 }},
+		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.warmth > 20 && between(p.after[0], scenery("the ocean")) > 8 }},
+		{both, "make it black and white", sample, "grayscale", "", gray},
+		{both, "mach es schwarzweiß", sample, "grayscale", "", gray},
+		{both, "make it look like a Pixar movie", sample, "", "Pixar movie", nil},
+		{both, "cartoon", sample, "comic", "", func(p played) bool { return p.now.black < p.old.black/2 && p.now.color > 1.4*p.old.color }},
+		{both, "turn me into an anime character", personClip, "anime", "", func(p played) bool { return p.now.color > 1.4*p.old.color && p.now.edges < 0.9*p.old.edges }},
+		{both, "1980s VHS tape", sample, "vhs", "", func(p played) bool { return p.now.edges > 3*p.old.edges && math.Abs(pink(p.now)-pink(p.old)) < 4 }},
+		{both, "film grain", sample, "grainy", "", func(p played) bool {
+			return p.now.grain > 3*p.old.grain && math.Abs(p.now.light-p.old.light) < 3 && math.Abs(p.now.color/p.old.color-1) < 0.1
+		}},
+		{both, "in the style of Van Gogh", sample, "impressionist", "", strokes},
+		{both, "make it look like a Van Gogh painting", sample, "impressionist", "", strokes},
+		{both, "梵高风格", sample, "impressionist", "", strokes},
+		{both, "🔥", sample, "fire", "", func(p played) bool { return p.now.warmth > p.old.warmth+70 }},
+		{both, "❄️", sample, "winter", "", func(p played) bool { return p.now.warmth < -15 && p.now.borders > p.old.borders+50 }},
+		{both, "😀", sample, "", "", nil},
+		{both, "slightly brighter", sample, "brighter (slight)", "", func(p played) bool { return p.now.light > p.old.light+5 && p.now.light < p.old.light+15 }},
+		{both, "a lot brighter and sharper", sample, "brighter (strong); sharp", "", func(p played) bool {
+			return p.now.light > p.old.light+25 && p.now.edges > 1.2*p.old.edges
+		}},
+		{both, "make it better", sample, "enhanced", "", func(p played) bool { return p.now.color > 1.05*p.old.color && p.now.contrast > 1.05*p.old.contrast }},
+		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool { return p.after[0].width*16 == p.after[0].height*9 }},
+		{clip, "0.5x speed", sample, "slow motion 2x", "", func(p played) bool {
+			return p.outcome.Duration == 800*time.Millisecond && between(p.before[2], p.after[4]) < 3
+		}},
+		{clip, "play it backwards", sample, "reverse", "", func(p played) bool {
+			return between(p.before[3], p.after[0]) < 3 && between(p.before[0], p.after[3]) < 3
+		}},
+		{both, `put "SALE 50%" at the top`, sample, "text “SALE 50%”", "", func(p played) bool {
+			return p.changed(image.Rect(0, 5, 320, 30)) > 8 && p.changed(image.Rect(0, 60, 320, 180)) < 3
+		}},
+		{clip, "mute", sample, "mute", "", func(p played) bool { return loudness(t, p.path) < -80 && between(p.before[0], p.after[0]) < 3 }},
+		{clip, "louder", sample, "louder", "", func(p played) bool { return loudness(t, p.path) > usual+3 && between(p.before[0], p.after[0]) < 3 }},
+		{both, "blur the background", personClip, "blur (background)", "", func(p played) bool {
+			return measure(p.after[0].part(wall)).grain < 0.5*measure(p.before[0].part(wall)).grain && p.changed(head) < 4
+		}},
+		{clip, "remove the background", personClip, "background removed", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
+		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
+			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
+		}},
+		{both, "anime only on the person", sample, "", "anime (person)", nil},
+		{both, "add sunglasses", personClip, "", "add sunglasses", nil},
+		{both, "remove the person", personClip, "", "remove the person", nil},
+		{both, "make it nicer somehow", sample, "", "", nil},
+		{both, "don't change anything", sample, "", "", nil},
+	} {
+		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]
+		for _, kind := range kinds {
+			t.Run(string(kind)+" "+c.prompt, func(t *testing.T) {
+				spec := typed(t, kind, c.prompt, c.from)
+				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(outcome.Understood, "; "); got != c.understood {
+					t.Errorf("understood %q, want %q", got, c.understood)
+				}
+				done := job.Job{Result: &job.Result{Understood: outcome.Understood}}
+				done.Request.Inputs = map[string]job.Input{catalog.DataField: {Blob: c.from}}
+				if changed, _ := done.Changed(); changed != (c.holds != nil && kind != catalog.TextToVideo) {
+					t.Errorf("changed is %t", changed)
+				}
+				notice := outcome.Notice
+				switch follows := c.holds != nil && c.ignored == ""; {
+				case follows && notice != "" && c.understood != "", !follows && notice == "", !strings.Contains(notice, c.ignored),
+					strings.Contains(notice, "\ufe0f"), c.ignored == "" && c.holds == nil && strings.Contains(notice, "generative"),
+					c.holds == nil && !strings.Contains(notice, "No"), c.understood == "" && notice == "":
+					t.Errorf("the notice is %q", notice)
+				}
+				p := played{after: frames(t, path, outcome.Size), outcome: outcome, path: path}
+				if p.before = p.after; spec.Data != nil {
+					p.before = untouched(t, spec)
+				}
+				p.old, p.now = measure(p.before[0]), measure(p.after[0])
+				switch {
+				case c.holds == nil && difference(p.before, p.after) > 2.5:
+					t.Errorf("the picture changes by %.1f", difference(p.before, p.after))
+				case c.holds != nil && !c.holds(p):
+					t.Errorf("from %+v to %+v", p.old, p.now)
+				}
+			})
+		}
+	}
+}
