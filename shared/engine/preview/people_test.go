@@ -162,11 +162,12 @@ func TestMasksDoNotFlicker(t *testing.T) {
 	}
 }
 
-func BenchmarkBackgroundBlur(b *testing.B) {
+// The limits for a second of video are 1.5 processor seconds, and for steadying three times the time without an edit.
+func BenchmarkProcessorTime(b *testing.B) {
 	clip := filepath.Join(b.TempDir(), "clip.mp4")
 	mediatest.Run(b, "-stream_loop", "3", "-i", personClip, "-vf", "scale=1280:720", "-t", "3", "-an", clip)
-	for name, prompt := range map[string]string{"without": "warmer", "with": "blur the background"} {
-		b.Run(name, func(b *testing.B) {
+	for _, prompt := range []string{"don't change anything", "stabilize", "blur the background", "watercolor background"} {
+		b.Run(prompt, func(b *testing.B) {
 			spec := portrait(b, prompt)
 			spec.Data, spec.Size, spec.FPS, spec.Duration = input(b, clip, false), catalog.Size{Width: 1280, Height: 720}, 20, 3*time.Second
 			used := func() (seconds float64) {
@@ -185,24 +186,5 @@ func BenchmarkBackgroundBlur(b *testing.B) {
 			}
 			b.ReportMetric((used()-before)/float64(b.N)/3, "cpu-s/s")
 		})
-	}
-}
-
-// The network sees each frame after the edits that come before the mask.
-func TestMasksFollowSteadiedFrames(t *testing.T) {
-	spec := portrait(t, "green screen, stabilize")
-	spec.Duration, spec.FPS, spec.Size = 700*time.Millisecond, 20, catalog.Size{Width: 1280, Height: 720}
-	most := 0.0
-	for _, p := range frames(t, run(t, spec), spec.Size) {
-		side, pale := p.part(image.Rect(680, 60, 850, 260)), 0.0 // the side of the head
-		for i := range side.width * side.height {
-			if r, _, b := side.at(i%side.width, i/side.width); min(r, b) > 120 {
-				pale += 1 / float64(side.width*side.height)
-			}
-		}
-		most = max(most, pale)
-	}
-	if t.Logf("at most %.4f of the pixels are of the wall", most); most > 0.01 {
-		t.Errorf("%.4f of the pixels next to the head are of the wall", most)
 	}
 }

@@ -227,7 +227,10 @@ func (e *edit) encode(ctx context.Context, link string) error {
 // effort returns the encoder's options. Motion search takes half of the time but does not help with textures such as
 // grain, which differ in every frame.
 func (e *edit) effort() []string {
-	if !e.restless {
+	switch {
+	case e.people != nil && (e.paints() || erasesFaces(e.lookOf(look.Background))): // people already took much time
+		return []string{"-preset", "superfast", "-crf", "20"}
+	case !e.restless:
 		return []string{"-preset", "veryfast", "-crf", "20"}
 	}
 	// Without B-frames, every frame has the quality of the best one.

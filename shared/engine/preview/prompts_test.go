@@ -91,7 +91,16 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			return p.now.light > p.old.light+25 && p.now.edges > 1.2*p.old.edges
 		}},
 		{both, "make it better", sample, "enhanced", "", func(p played) bool { return p.now.color > 1.05*p.old.color && p.now.contrast > 1.05*p.old.contrast }},
-		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool { return p.after[0].width*16 == p.after[0].height*9 }},
+		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool {
+			cut, nearest, left := frames(t, p.path, catalog.Size{Width: 162, Height: 288})[0], math.Inf(1), 0
+			for x := 0; x <= 512-cut.width; x += 5 {
+				if d := between(p.before[0].part(image.Rect(x, 0, x+cut.width, 288)), cut); d < nearest {
+					nearest, left = d, x
+				}
+			}
+			middle := left + cut.width/2
+			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+30 < middle && middle < head.Max.X-30
+		}},
 		{clip, "0.5x speed", sample, "slow motion 2x", "", func(p played) bool {
 			return p.outcome.Duration == 800*time.Millisecond && between(p.before[2], p.after[4]) < 3
 		}},
