@@ -10,7 +10,7 @@ import (
 )
 
 type callerFlags struct {
-	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"IP addresses or CIDR blocks, such as 10.1.0.0/16, of trusted reverse proxies, separated by commas; the client's address is taken from their X-Forwarded-For (${env})."`
+	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"IP addresses or CIDR blocks, such as 10.1.0.0/16, of reverse proxies whose X-Forwarded-For is trusted, separated by commas (${env})."`
 }
 
 type callers struct {

@@ -27,17 +27,17 @@ type devCommand struct {
 	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address for live video over WebRTC (UDP and TCP), such as 127.0.0.1:8082; auto uses 127.0.0.1:8082 if its port is free and libvpx is installed; off disables it (${env})."`
 	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"Public IP addresses for clients of live video, separated by commas; by default this machine's addresses (${env})."`
 	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, separated by commas (${env})."`
-	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret of the TURN servers, shared with this server, 16 bytes or more (${env})."`
+	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret shared with the TURN servers, at least 16 bytes (${env})."`
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; generated and kept in the data folder if not set (${env})."`
-	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; generated and kept in the data folder if not set (${env})."`
+	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that signs page cursors, upload URLs, links to results and webhooks, at least 16 bytes; generated and kept in the data folder if not set (${env})."`
 	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Maximum size of an uploaded file (${env})."`
 	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default 2 percent of the disk or 1GiB, whichever is more, but at most 10 percent (${env})."`
-	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Number of video edits, and of image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
-	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, separated by commas; * allows any (${env})."`
+	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Number of concurrent video edits, and also of concurrent image edits; 0 means half of the processors, or 1 with an engine server (${env})."`
+	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins whose pages may call the server, separated by commas; * allows all (${env})."`
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, an OpenAI-compatible server for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for OpenAI-compatible servers, or for a proxy in front of ComfyUI (${env})."`
-	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
+	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Minimum log level: debug, info (one line per request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
 	// readAlong is set if a person is reading the log.
 	readAlong bool

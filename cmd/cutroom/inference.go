@@ -38,7 +38,7 @@ const longestBody = 2 * time.Minute
 
 type inferenceFlags struct {
 	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
-	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
+	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL at which the console reaches the gateway, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
 	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Bearer token that reads /metrics at the inference address; generated and kept in the data folder if not set (${env})."`
 }
 

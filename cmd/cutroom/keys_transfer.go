@@ -79,7 +79,7 @@ type keysImport struct {
 }
 
 func (keysImport) Help() string {
-	return "Adds the keys from a file that keys export wrote. It adds no key if a line is invalid. It leaves existing " +
+	return "Adds the keys from a file that keys export wrote. If a line is invalid, it adds no key. It leaves existing " +
 		"keys unchanged, so you can repeat the command."
 }
 

@@ -29,10 +29,10 @@ type commandLine struct {
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
 	Budgets    budgetsCommand     `cmd:"" aliases:"budget" group:"Server" help:"Manage the daily and monthly budgets of accounts and keys."`
-	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check this machine and the settings, and give advice."`
-	Backup     backupCommand      `cmd:"" group:"Server" help:"Back up the data folder, even of a running server, to a folder or a bucket."`
+	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check this machine and the settings, and explain how to fix problems."`
+	Backup     backupCommand      `cmd:"" group:"Server" help:"Back up the data folder to a folder or a bucket, even while the server runs."`
 	Restore    restoreCommand     `cmd:"" group:"Server" help:"Restore a data folder from a backup."`
-	Health     healthCommand      `cmd:"" group:"Server" help:"Check that the server is healthy, as a container's health check."`
+	Health     healthCommand      `cmd:"" group:"Server" help:"Check that the server is healthy; for health checks of containers."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print a completion script for a shell."`
 }
 

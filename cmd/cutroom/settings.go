@@ -26,9 +26,9 @@ type tiersFlag struct {
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
 type signingFlags struct {
-	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results carry Content Credentials (C2PA) that state how they were made: auto (only results of an engine with models), on or off (${env})."`
+	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Add Content Credentials (C2PA), which state how a result was made: auto (only to results of an engine with models), on or off (${env})."`
 	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"Library libc2pa_c for signing; by default next to this program or from the system (${env})."`
-	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the signer's certificate chain in PEM, its own certificate first; by default generated and kept in the data folder (${env})."`
+	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the signer's certificate chain in PEM, the signer's certificate first; by default generated and kept in the data folder (${env})."`
 	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
 }
 

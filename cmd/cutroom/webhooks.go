@@ -13,7 +13,7 @@ import (
 )
 
 type webhookFlags struct {
-	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts and CIDR blocks, such as 10.1.0.0/16, outside the public internet that webhooks may call, even over http, separated by commas (${env})."`
+	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Private hosts and CIDR blocks, such as 10.1.0.0/16, that webhooks may call, even over http, separated by commas (${env})."`
 }
 
 type webhooks struct {

@@ -15,7 +15,7 @@ import (
 
 type order struct {
 	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; by default the latest of its kind."`
-	Seed    string `placeholder:"N" help:"The same request with the same seed gives the same result: 0 to 4294967295. Default: random."`
+	Seed    string `placeholder:"N" help:"Seed, 0 to 4294967295: the same request with the same seed gives the same result. Default: random."`
 	Enhance bool   `default:"true" negatable:"" help:"Let the service enhance the prompt."`
 	Webhook string `placeholder:"URL" help:"URL that is called when the job ends."`
 	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Path of the result; - is stdout. ${beside}"`
@@ -46,11 +46,11 @@ func (o order) fields(prompt string) (map[string]string, error) {
 
 type Edit struct {
 	order      `set:"beside=Default: in the input's folder, named after the input and the prompt."`
-	Inputs     []string `arg:"" predictor:"file" help:"Videos or images, a folder of them, or ids of stored files."`
+	Inputs     []string `arg:"" predictor:"file" help:"Videos or images to edit: files, a folder, or ids of stored files."`
 	Prompt     string   `short:"p" help:"What to change."`
 	Reference  string   `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
 	Resolution string   `placeholder:"720p" help:"Size of the result, one of the model's sizes."`
-	SelfAnchor bool     `default:"true" negatable:"" help:"Let the first edited frame anchor the later ones, if the model can."`
+	SelfAnchor bool     `default:"true" negatable:"" help:"Use the first edited frame as the anchor for later frames, if the model supports this."`
 	Jobs       int      `default:"4" placeholder:"N" help:"Number of concurrent edits of a batch."`
 }
 
@@ -183,7 +183,7 @@ func isFileID(text string) bool {
 
 type Image struct {
 	order      `set:"beside=Default: in the input's folder, named after the input and the prompt."`
-	Input      string `arg:"" predictor:"file" help:"Image to edit, or the id of a stored one."`
+	Input      string `arg:"" predictor:"file" help:"Image to edit: a file, or the id of a stored file."`
 	Prompt     string `short:"p" required:"" help:"What to change."`
 	Reference  string `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
 	Resolution string `placeholder:"720p" help:"Size of the result: 720p or 480p."`

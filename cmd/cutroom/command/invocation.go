@@ -32,7 +32,7 @@ type Commands struct {
 	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
 	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent through the Model Context Protocol."`
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
-	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
+	Quota    Quota         `cmd:"" group:"Account" help:"Show how many realtime sessions the account uses."`
 	Usage    Usage         `cmd:"" group:"Account" help:"Show the account's usage by day, model or key."`
 	Token    Token         `cmd:"" group:"Account" help:"Create a client token for a browser or an app."`
 	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
@@ -42,7 +42,7 @@ type Commands struct {
 }
 
 type Flags struct {
-	JSON    bool   `name:"json" help:"Print JSON: one document, or a line for each item of a list; also errors."`
+	JSON    bool   `name:"json" help:"Print results and errors as JSON: one document, or one line for each item of a list."`
 	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Profile of login to use (${env})."`
 }
 

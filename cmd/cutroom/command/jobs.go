@@ -192,7 +192,7 @@ func outlookOf(job client.Job, now time.Time) string {
 	}
 	at := "next"
 	if before := job.QueuePosition - 1; before > 0 {
-		at = fmt.Sprintf("%d before it", before)
+		at = fmt.Sprintf("%d ahead", before)
 	}
 	if job.EstimatedStart == nil {
 		return at

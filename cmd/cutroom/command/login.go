@@ -24,8 +24,8 @@ type Login struct {
 }
 
 func (Login) Help() string {
-	return "It prompts for the key without echo, or reads it from stdin if that is not a terminal. It stores the key in " +
-		"~/.config/cutroom/config.yaml, which only you can read."
+	return "It asks for the key without showing it, or reads the key from stdin if stdin is not a terminal. It stores " +
+		"the key in ~/.config/cutroom/config.yaml, which only you can read."
 }
 
 func (c *Login) Run(ctx context.Context, s *Invocation) error {

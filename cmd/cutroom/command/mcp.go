@@ -11,7 +11,7 @@ import (
 )
 
 type MCP struct {
-	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"The only folder whose files the agent may read and write; by default the current folder."`
+	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"Folder in which the agent may read and write files; by default the current folder."`
 }
 
 func (MCP) Help() string {

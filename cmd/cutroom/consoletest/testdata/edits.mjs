@@ -43,7 +43,7 @@ export async function video(visit) {
   await page.getByLabel("Seed", { exact: true }).fill("7");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.locator(".working").waitFor();
-  const split = page.getByLabel("Where the original ends");
+  const split = page.getByLabel("Boundary between the original");
   await split.waitFor();
   const { planned: { width, height, fps } } = (await api("GET", `/v1/jobs/${await jobOf(page)}`)).body;
   check(planned.startsWith(`Result: ${width}x${height}, ${fps} frames per second`), `the size shown before the run is ${planned}`);
@@ -79,7 +79,7 @@ export async function video(visit) {
 
   // The shown command for a terminal makes the same edit.
   await page.getByText("The same from a terminal").click();
-  await page.getByRole("button", { name: "Copy: Submit the same edit" }).click();
+  await page.getByRole("button", { name: "Copy: Submit this edit again" }).click();
   const line = await page.evaluate(() => navigator.clipboard.readText());
   check(!line.includes(env.KEY) && line.includes("$CUTROOM_API_KEY"), `the line must name the key and not show it: ${line}`);
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
@@ -122,7 +122,7 @@ export async function video(visit) {
     return route.fulfill({ response: answer, json: job });
   });
   await page.reload();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the text after a reload is");
   equal(await page.locator(".credentials").textContent(), "Content Credentials: edited by AI, signed by Example Films. Verify How", "the shown credentials");
   check((await page.locator(".credentials a").getAttribute("href")).endsWith("/docs#get_job_credentials"), "the link to verification");
@@ -153,17 +153,17 @@ export async function tabs(visit) {
   equal(await page.locator(".download.primary").count(), 0, "prominent downloads of an unchanged result");
   await person.shot("unchanged");
   equal(await page.locator(".recent [data-status=unchanged] .state").textContent(), "Unchanged", "the state of an unchanged result");
-  equal(await page.getByLabel("Where the original ends").count(), 0, "sliders of an unchanged result");
+  equal(await page.getByLabel("Boundary between the original").count(), 0, "sliders of an unchanged result");
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   const address = page.url();
   await page.getByText("Text to video").click();
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "", "the prompt of another mode");
   check((await page.getByLabel("Prompt", { exact: true }).getAttribute("placeholder")).includes("scene"), "the texts are about making a video");
   await page.getByRole("button", { name: "Make video" }).waitFor();
   await page.getByText("Video", { exact: true }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   equal(page.url(), address, "the result's URL");
 
   // A result can be used as the input of the next edit.
@@ -195,7 +195,7 @@ export async function cutting(visit) {
   await until("the part is shown", () => page.getByLabel("The original video").evaluate(video => video.videoWidth === video.videoHeight && Math.abs(video.duration - 1.5) < 0.2));
   await page.getByLabel("Prompt", { exact: true }).fill("sepia");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   const { body } = await api("GET", `/v1/jobs/${await jobOf(page)}`);
   equal(body.result.width, body.result.height, "the result's sides");
 
@@ -378,7 +378,7 @@ export async function honest(visit) {
   const hints = page.getByRole("list", { name: "What will happen" });
   await hints.getByText("watercolor", { exact: true }).waitFor();
   await hints.getByText("“add a hat”").waitFor();
-  await page.getByText("Needs a generative model: how").click();
+  await page.getByText("This needs a generative model").click();
   const how = page.locator("details.how");
   await how.getByText("“add a hat” will change nothing.").waitFor();
   equal((await how.textContent()).split("CUTROOM_ENGINE").length - 1, 1, "mentions of the setting");
@@ -392,7 +392,7 @@ export async function honest(visit) {
   await person.accessible("hints");
   await person.shot("hints");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   await page.getByRole("note").filter({ hasText: "add a hat" }).waitFor();
   await page.getByRole("list", { name: "Parts of the prompt that were followed" }).getByText("watercolor").waitFor();
   await page.getByText("preview engine").first().waitFor();
@@ -455,11 +455,11 @@ export async function image(visit) {
   await page.getByRole("img", { name: "The reference image" }).waitFor();
   await page.getByRole("button", { name: "pencil sketch" }).click();
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   const stage = await page.locator(".stage").boundingBox();
   check(stage.y >= 44 && stage.y < 300, `the result is in view, but begins at ${stage.y}`);
   await page.getByText("The same from a terminal").click();
-  const line = await page.getByLabel("Submit the same edit", { exact: true }).textContent();
+  const line = await page.getByLabel("Submit this edit again", { exact: true }).textContent();
   check(line.includes("-F data=@reference.jpg") && line.includes("-F reference_image=@garment.png"), `the line names both files: ${line}`);
   await person.fits("an image's result");
   await person.accessible("an image's result, dark");
@@ -475,7 +475,7 @@ export async function transparent(visit) {
   await page.locator(".work > input[type=file]").setInputFiles({ name: "person.png", mimeType: "image/png", buffer });
   await page.getByRole("button", { name: "remove the background" }).click();
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   await person.accessible("a transparent result");
   await person.shot("transparent");
   const box = await page.locator(".compare").boundingBox();
@@ -609,7 +609,7 @@ export async function large(visit) {
   await page.locator(".work > input[type=file]").setInputFiles({ name: "long.mp4", mimeType: "video/mp4", buffer: readFileSync(media("clip.mp4")) });
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
 }
 
 // After an interrupted upload, the form still has its values for another attempt. If the connection breaks later, the
@@ -631,7 +631,7 @@ export async function lostConnection(visit) {
     await page.getByRole("button", { name: "Try again" }).click();
     await page.locator(".phase").filter({ hasText: "The connection was lost" }).waitFor();
     wire.mend();
-    await page.getByLabel("Where the original ends").waitFor();
+    await page.getByLabel("Boundary between the original").waitFor();
     equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the prompt is still");
   } finally {
     wire.close();
@@ -663,7 +663,7 @@ export async function silentConnection(visit) {
     await page.locator(".phase").filter({ hasText: "The connection was lost" }).waitFor();
     wire.mend();
     await page.clock.fastForward(5_000);
-    await page.getByLabel("Where the original ends").waitFor();
+    await page.getByLabel("Boundary between the original").waitFor();
   } finally {
     wire.close();
   }
@@ -680,7 +680,7 @@ export async function unplayable(visit) {
     await page.getByLabel("Model", { exact: true }).selectOption(model);
     await page.getByLabel("Prompt", { exact: true }).fill("film noir");
     await page.getByRole("button", { name: "Run edit" }).click();
-    await page.getByLabel("Where the original ends").waitFor();
+    await page.getByLabel("Boundary between the original").waitFor();
     await shown(`.compare img[alt="The original ${kind}"]`);
     const { body } = await api("GET", "/v1/files");
     check(!body.files.some(file => file.filename === name), `${name} is stored only for its picture`);

@@ -461,9 +461,9 @@ export async function files(visit) {
   await page.getByRole("button", { name: "Remove the file" }).waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByLabel("Boundary between the original").waitFor();
   await page.getByText("The same from a terminal").click();
-  const line = await page.getByLabel("Submit the same edit", { exact: true }).textContent();
+  const line = await page.getByLabel("Submit this edit again", { exact: true }).textContent();
   check(/data=file_\w+/.test(line) && /reference_image=file_\w+/.test(line), `stored files go by their ids: ${line}`);
 }
 
@@ -565,12 +565,12 @@ export async function money(visit) {
   equal(await page.getByLabel("Webhook for warnings").inputValue(), "https://hooks.example/budgets", "the budget's warning URL");
   await page.getByLabel("Limit").fill("0.5");
   await page.getByLabel("Webhook for warnings").fill("");
-  await page.getByRole("button", { name: "Change it" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
   await row.filter({ hasNotText: "hooks.example" }).filter({ hasText: "Used up" }).filter({ hasText: "€0.50 a month" }).waitFor();
   equal(await page.evaluate(() => document.activeElement.dataset.act), "change", "the button with the focus is to");
   await page.getByRole("button", { name: "Set a budget" }).click();
   await page.getByLabel("Key", { exact: true }).selectOption("newsroom");
-  await page.getByText("It replaces the budget of €0.50.").waitFor();
+  await page.getByText("This budget replaces the budget of €0.50.").waitFor();
   await page.getByLabel("Of", { exact: true }).selectOption("Tokens");
   await page.getByLabel("Limit").fill("20000000000000000000");
   await page.getByRole("button", { name: "Set it" }).click();

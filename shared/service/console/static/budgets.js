@@ -89,14 +89,14 @@ class Budgets {
       const { unit: id, currency = settings.currency } = asked(), old = !budget && this.budgets.find(one => idOfBudget(one) === idOfBudget(asked()));
       limit.step = id === "cost" ? "any" : 1;
       words.textContent = id === "cost" ? currency || "" : units[id].title.toLowerCase();
-      there.textContent = old ? `It replaces the budget of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "No prices are set, so a cost budget has no effect." : "";
+      there.textContent = old ? `This budget replaces the budget of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "No prices are set, so a cost budget has no effect." : "";
     };
     [key, period, unit].forEach(one => one.addEventListener("change", fit));
     if (budget) [limit.value, warn.value] = [budget.limit, budget.warn_url || ""];
     fit();
     const limitField = field("Limit", limit);
     limitField.querySelector("label").append(" ", words);
-    const warnField = field("Webhook for warnings, if any", warn, "It receives a message at 80% and at 100%, once per day or month.");
+    const warnField = field("Webhook for warnings, if any", warn, "The URL receives a message when 80% and when 100% of the budget is used.");
     const send = async dialog => {
       const { key, period, unit } = asked();
       // When a budget replaces another one, an empty field keeps the other one's warning URL.
@@ -107,7 +107,7 @@ class Budgets {
       await this.shown();
       toast("The budget was set.");
     };
-    if (budget) return ask(`Change the budget of ${this.name(budget)}`, [limitField, warnField], "Change it", send);
+    if (budget) return ask(`Change the budget of ${this.name(budget)}`, [limitField, warnField], "Save", send);
     if (!others.length) return toast("No other key exists. Create one first, because a key cannot set its own budget.");
     return ask("Set a budget", [field("Key", key), make("div", { class: "pair" }, field("Lasts", period), field("Of", unit)), limitField, warnField, there], "Set it", send);
   }

@@ -44,7 +44,7 @@ export function compare(kind, before, after, stage, other) {
     box.append(edited);
   } else {
     const original = view(kind, before, "The original " + kind, other);
-    const split = make("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, class: "split", "aria-label": "Where the original ends and the edited begins" });
+    const split = make("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, class: "split", "aria-label": "Boundary between the original and the edited picture" });
     const move = () => {
       box.style.setProperty("--split", `${split.value}%`);
       split.setAttribute("aria-valuetext", `${Math.round(split.value)} % original, ${Math.round(100 - split.value)} % edited`);

@@ -10,7 +10,7 @@ const verdicts = {
   trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound has changed since it was signed, and an authority that this service trusts has confirmed the signer."],
   own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound has changed since this service signed it with its own key. No authority has confirmed the service's name."],
   valid: ["info", "Unchanged, but the signer is not verified", "Neither the picture nor the sound has changed since it was signed. The signer's name may be false, because anyone can create such a certificate."],
-  changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed ones. Do not trust its claims."],
+  changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed bytes. Do not trust its claims."],
   invalid: ["alert", "Not trustworthy", "Its credentials are damaged, expired or forged. Do not trust its claims."],
   none: ["info", "No Content Credentials", "The file does not state its origin. That proves nothing, because re-encoding, messengers and photos of a screen remove the credentials."],
   unreadable: ["alert", "The file cannot be read", ""],
@@ -35,7 +35,7 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
   for (const { relationship, format, sha256, problems, record } of inputs || []) {
     const what = relationship === "parentOf" ? "Edited from" : "Made with";
     const found = problems && `Its own credentials were invalid: it was ${isChanged(problems) ? "changed after it was signed" : "not trustworthy"}. It claims:`;
-    rows.push([what, [format, found && make("span", { class: "problem" }, found), record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
+    rows.push([what, [format, found && make("span", { class: "problem" }, found), record ? list(rowsOf(record)) : "without its own credentials", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
   }
   return rows;
 }
@@ -76,7 +76,7 @@ export function verify(name, path) {
   const others = make("p", { class: "note", role: "status" });
   // A dropped file is stored only until it has been verified.
   const take = ([file, ...rest]) => file && show(file.name, async (signal, report) => {
-    others.textContent = rest.length ? `Only the first of ${rest.length + 1} files is verified. Drop the others one by one.` : "";
+    others.textContent = rest.length ? `Only the first of ${rest.length + 1} files is verified. Drop the other files one by one.` : "";
     const watch = { signal, progress: share => report(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => report(`Reading ${Math.floor(share * 100)} %`) };
     const { id } = await store(file, watch, 3600);
     try {

@@ -29,7 +29,7 @@ function picture(shown, width, height, part, type) {
 
 // cutVideo encodes a section of a video again with the browser's codecs.
 async function cutVideo(file, { start, end, part, progress, signal }) {
-  if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on HTTPS pages and on this machine. You can still send the entire file.");
+  if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos on this page. It may be able to do so over HTTPS. You can still send the entire file.");
   const { Input, BlobSource, BufferTarget, Output, Conversion, Mp4OutputFormat, MP4, QTFF, WEBM, MATROSKA } = await import("./mediabunny.js");
   const target = new BufferTarget();
   const conversion = await Conversion.init({

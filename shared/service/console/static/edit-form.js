@@ -130,7 +130,7 @@ export class Form {
     for (const input of this.others.querySelectorAll("input")) {
       if (!same.includes(input.value)) continue;
       Object.assign(input, { checked: false, disabled: true });
-      input.parentElement.querySelector("small").append(`, the same with the ${engine} engine`);
+      input.parentElement.querySelector("small").append(`, same result with the ${engine} engine`);
     }
     for (const one of this.models) if ((await factsOf(one)).unsupported) this.forbid(one);
     if (model !== this.chosen) return;

@@ -279,7 +279,7 @@ class Edit {
     this.stage.dataset.state = source ? "ready" : "empty";
     if (this.mode.id === "words") {
       this.stage.dataset.state = "empty";
-      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from text"), make("p", {}, "Describe the video, and make it.")));
+      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from text"), make("p", {}, "Describe the video that you want.")));
     }
     if (!source) return this.drawEmpty();
     this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));
@@ -327,7 +327,7 @@ class Edit {
     this.stage.replaceChildren(make("div", { class: "empty" },
       icon(this.mode.sign),
       touch ? [make("h2", {}, `Start with ${what}`), make("p", {}, choose(`Choose ${what}`))]
-        : [make("h2", {}, `Drop ${what} here`), make("p", {}, "or paste one, or ", choose("choose a file"))],
+        : [make("h2", {}, `Drop ${what} here`), make("p", {}, "or paste it, or ", choose("choose a file"))],
       make("div", { class: "row" }, trial, button("files", "Stored files", () => this.takeFromLibrary(), { id: "stored" }))));
   }
 
@@ -349,7 +349,7 @@ class Edit {
       shown.replaceWith(empty);
       const picture = await depict(source.value);
       if (!picture || !empty.isConnected) return;
-      const still = make("img", { src: picture, alt: "The original " + this.mode.id, title: "A small picture by the service" });
+      const still = make("img", { src: picture, alt: "The original " + this.mode.id, title: "A small picture from the service" });
       fitTo(this.stage, still);
       empty.replaceWith(still);
     }, { once: true });
@@ -462,10 +462,10 @@ class Edit {
     const original = fields.find(([name, value]) => name === "data" && typeof value === "object" && !(value instanceof File));
     if (original) {
       await run.original();
-      if (!(run.source?.value instanceof File)) return this.form.complain(new Missing("This browser no longer has the original. Choose the file again, and run it."));
+      if (!(run.source?.value instanceof File)) return this.form.complain(new Missing("This browser no longer has the original. Choose the file again, then run the edit."));
       original[1] = run.source.value;
     }
-    if (fields.some(([name, value]) => name !== "data" && typeof value === "object" && !(value instanceof File))) return this.form.complain(new Missing("This browser no longer has the reference image. Add it again, and run it."));
+    if (fields.some(([name, value]) => name !== "data" && typeof value === "object" && !(value instanceof File))) return this.form.complain(new Missing("This browser no longer has the reference image. Add it again, then run the edit."));
     fields.push(["seed", drawSeed()]);
     this.launch([new Run({ model: run.model, fields, source: run.source })]);
   }

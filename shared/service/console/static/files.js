@@ -28,7 +28,7 @@ class Files {
       drop: id => media("DELETE", `/v1/files/${id}`), gone: ids => this.gone(ids),
     });
     this.life = make("select", { id: "file-life" }, lives.map(([value, words]) => make("option", { value }, words)));
-    const check = button("seal", "Verify a file", () => verify(), { title: "Who made an image or a video, and whether it has changed since" });
+    const check = button("seal", "Verify a file", () => verify(), { title: "Check who made an image or a video, and whether it was changed" });
     this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
     this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
     section.append(

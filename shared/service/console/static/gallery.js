@@ -168,8 +168,8 @@ class Gallery {
     const words = !narrowed ? "No edits yet" : further ? "No matches so far" : "No matches";
     // Replace the button only if the message changes: a click is lost if the button is replaced while it is pressed.
     if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
-      make("p", {}, !narrowed ? "Your edits are listed here for a week and their results for a day." : further ? "None of the latest edits match." : "No edits from the last week match."),
-      narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
+      make("p", {}, !narrowed ? "This page lists your edits for a week. Results are kept for a day." : further ? "None of the latest edits match." : "No edits from the last week match."),
+      narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make an edit"));
     this.selection.show();
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
   }

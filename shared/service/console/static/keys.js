@@ -80,7 +80,7 @@ class Keys {
   }
 
   async revoke(key, name) {
-    if (!await confirm(`Revoke ${name}?`, "Programs that use it and its client tokens are rejected within seconds. This cannot be undone.", "Revoke")) return;
+    if (!await confirm(`Revoke ${name}?`, "Programs that use this key or its client tokens are rejected within seconds. This cannot be undone.", "Revoke")) return;
     try {
       await media("DELETE", `/v1/keys/${key.id}`);
     } catch (refusal) {

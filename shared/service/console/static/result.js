@@ -52,7 +52,7 @@ function previewOf(run) {
 
 function queueOf({ phase, job }) {
   if (phase !== "waiting" || !job?.queue_position) return "";
-  const at = job.queue_position === 1 ? "next in the queue" : `${job.queue_position - 1} before it`;
+  const at = job.queue_position === 1 ? "next in the queue" : `${job.queue_position - 1} ahead in the queue`;
   const latest = job.estimated_start_at && (new Date(job.estimated_start_at.latest) - Date.now()) / 1000;
   return latest > 1.5 ? `${at} · starts within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
 }
@@ -130,7 +130,7 @@ export const verify = (name, path) => import("./credentials.js").then(module => 
 
 export function notes(run) {
   const { job } = run;
-  const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);
+  const engine = job.engine && make("span", { class: "badge", title: "The engine that made this result" }, `${job.engine} engine`);
   const followed = job.understood?.map(words => make("li", {}, icon("check"), words));
   return make("div", { class: "made" },
     run.unchanged && make("p", { class: "unchanged" }, icon("alert"), make("strong", {}, "Unchanged")),
@@ -138,7 +138,7 @@ export function notes(run) {
     followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Parts of the prompt that were followed" }, followed),
     job.notice && make("p", { class: "remark", role: "note" }, icon("info"), make("span", {}, job.notice)),
     credentialsOf(job),
-    job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
+    job.enhanced_prompt && make("p", { class: "note" }, `Enhanced prompt: ${job.enhanced_prompt}`));
 }
 
 // actions returns the buttons for a run. doing holds the page's functions again(run), settings(run), edit(run), and
@@ -169,7 +169,7 @@ export function terminal(run) {
   const fields = run.fields.filter(([field]) => field !== "seed"), name = fileName(run);
   if (run.model.fields.some(field => field.name === "seed")) fields.push(["seed", String(run.seed)]);
   const texts = {
-    curl: () => [code("Submit the same edit", submitCommand(run.model, fields)), code("Fetch this result", fetchCommand(run.id, name))],
+    curl: () => [code("Submit this edit again", submitCommand(run.model, fields)), code("Fetch this result", fetchCommand(run.id, name))],
     Python: () => [code("The same edit in Python", pythonProgram(run.model, fields, name))],
     JavaScript: () => [code("The same edit in JavaScript", javascriptProgram(run.model, fields, name))],
   };

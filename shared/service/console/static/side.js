@@ -16,7 +16,7 @@ class Side {
     this.grid = make("div", { class: "side-grid" });
     this.bar = make("div", { class: "side-bar" });
     this.runs = new Map(); // by id, so that nothing is fetched again when the user returns
-    section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "All are shown at the same moment. The original comes first if this browser has it."),
+    section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "Videos play in step. The original comes first if this browser has it."),
       make("a", { class: "button", href: address("jobs") }, icon("gallery"), make("span", {}, "All edits"))), this.grid, this.bar);
   }
 

@@ -177,7 +177,7 @@ class Usage {
 
   words(measure, value) { return measure.id === "cost" ? cash(value, this.currency) : number(value); }
 
-  name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were recorded" : of; }
+  name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Recorded without a key" : of; }
 
   // draw draws the chart. The largest series have their own colors.
   draw() {
@@ -185,7 +185,7 @@ class Usage {
     if (!this.rows || !this.drawn) return;
     const { of } = this.measure, all = sumsOf(this.rows, of).filter(one => one.sum > 0);
     if (!all.length) {
-      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} on these days`, "Something else was used. Choose it above."] : ["No usage on these days", "Edits, chats and realtime sessions appear here."];
+      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} on these days`, "Choose another measure to see the usage on these days."] : ["No usage on these days", "Edits, chats and realtime sessions appear here."];
       this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, title), make("p", {}, text)));
       return;
     }
