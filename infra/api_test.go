@@ -112,6 +112,12 @@ var ways = map[string]way{
 	"inference ANY /v1/videos/{id}":               {"", 29000},
 	"inference ANY /v1/videos/{id}/content":       {"STREAM", 900000},
 	"inference ANY /v1/shares/{job_id}":           {"STREAM", 900000},
+	"inference ANY /v1/audio/transcriptions":      {"STREAM", 900000},
+	"inference ANY /v1/audio/speech":              {"STREAM", 900000},
+	"inference ANY /v1/videos/edits":              {"", 29000},
+	"inference ANY /v1/videos/{id}/remix":         {"", 29000},
+
+	"inference ANY /v1/responses/{response_id}/input_items": {"STREAM", 900000},
 }
 
 func TestAPIsStreamAsInTheContract(t *testing.T) {

@@ -1,7 +1,7 @@
 // Function jobs accepts, shows, cancels, deletes, lists and shares jobs: POST, GET and DELETE
 // /v1/jobs/{id}, GET /v1/jobs, and POST /v1/jobs/{id}/shares. It also serves accounts' webhook
-// routes: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret, and at the inference address /v1/videos and
-// /v1/videos/{id}.
+// routes: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret, and at the inference address /v1/videos,
+// /v1/videos/edits, /v1/videos/{id} and /v1/videos/{id}/remix.
 package main
 
 import (

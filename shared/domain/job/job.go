@@ -79,9 +79,9 @@ type Input struct {
 	MIME string `json:"mime"`
 	Size int64  `json:"size"`
 	MD5  string `json:"md5,omitempty"` // in hex
-	// File is the blob of the stored file that the input was copied from, or empty.
+	// File is the blob of the stored file or result that the input was copied from, or empty.
 	File string `json:"file,omitempty"`
-	// Reference is the id of that file, or empty.
+	// Reference is the id of that file, or of the result's job, or empty.
 	Reference string `json:"reference,omitempty"`
 }
 

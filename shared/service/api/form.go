@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ type order struct {
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
-		files[name] = fmt.Sprint(input.MD5, " ", input.Size)
+		files[name] = fmt.Sprint(cmp.Or(input.MD5, input.Reference), " ", input.Size)
 	}
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }

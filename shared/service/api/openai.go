@@ -30,6 +30,8 @@ func OpenAIImages(s *service) []route {
 func OpenAIVideos(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/videos", access: keyOrToken, handle: s.createVideo},
+		{method: http.MethodPost, path: "/v1/videos/edits", access: keyOrToken, handle: s.createVideo},
+		{method: http.MethodPost, path: "/v1/videos/{id}/remix", access: keyOrToken, handle: s.createVideo},
 		{method: http.MethodGet, path: "/v1/videos", access: keyOnly, handle: s.inTurn(s.listVideos)},
 		{method: http.MethodGet, path: "/v1/videos/{id}", access: keyOrToken, unlimited: true, handle: s.showVideo},
 		{method: http.MethodDelete, path: "/v1/videos/{id}", access: keyOnly, handle: s.deleteVideo},
@@ -98,8 +100,11 @@ func (p problem) openAI(r *http.Request) *apierror.Error {
 	}
 	if param == catalog.DataField || param == catalog.ReferenceField {
 		param = "input_reference"
-		if strings.HasPrefix(r.URL.Path, "/v1/images/") {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/v1/images/"):
 			param = "image"
+		case r.URL.Path != "/v1/videos":
+			param = videoField
 		}
 	}
 	message, code := strings.TrimPrefix(p.Message, "Value error, "), apierror.InvalidValue

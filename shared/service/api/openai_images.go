@@ -58,9 +58,10 @@ func (s *service) editImages(w http.ResponseWriter, r *http.Request, c call) err
 }
 
 // imageFormat says how a response contains images: as links, as JPEGs (with a quality in percent), or else as PNGs.
+// stream means that the response has one event per image.
 type imageFormat struct {
-	urls, jpeg bool
-	quality    int
+	urls, jpeg, stream bool
+	quality            int
 }
 
 // maxJPEG is the maximum size, in pixels, of the images of a model that offers JPEGs, which are converted in memory.
@@ -98,17 +99,32 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 	describeOutcome(header, jobs[0])
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
 	name := "png"
 	if format.jpeg {
 		name = "jpeg"
 	}
-	fmt.Fprintf(w, `{"created":%d,"output_format":%q,"size":"%dx%d","data":[`, jobs[0].CompletedAt.Unix(), name,
-		first.Width, first.Height)
-	separator := ""
+	created := jobs[0].CompletedAt.Unix()
+	about := fmt.Sprintf(`"output_format":%q,"size":"%dx%d"`, name, first.Width, first.Height)
+	start, before, between, end := fmt.Sprintf(`{"created":%d,%s,"data":[`, created, about), "{", ",", "]}"
+	if format.stream {
+		event := "image_edit.completed"
+		if strings.HasSuffix(r.URL.Path, "/generations") {
+			event = "image_generation.completed"
+		}
+		header.Set("Content-Type", "text/event-stream")
+		start, between, end = "", "\n\n", "\n\n"
+		// The types of client libraries require a usage.
+		before = fmt.Sprintf("event: %s\ndata: "+`{"type":%[1]q,"created_at":%d,%s,"background":"auto","quality":"auto","usage":{"input_tokens":0,`+
+			`"input_tokens_details":{"image_tokens":0,"text_tokens":0},"output_tokens":0,"total_tokens":0},`, event, created, about)
+	}
+	w.WriteHeader(http.StatusOK)
+	fmt.Fprint(w, start)
 	for i, image := range images {
+		if i > 0 {
+			fmt.Fprint(w, between)
+		}
 		text, err := encodeJSON(data[i])
-		fmt.Fprint(w, separator, "{")
+		fmt.Fprint(w, before)
 		if image != nil && err == nil {
 			fmt.Fprint(w, `"b64_json":"`)
 			encoder := base64.NewEncoder(base64.StdEncoding, w)
@@ -124,9 +140,8 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 			return nil // the client gets incomplete JSON
 		}
 		_, _ = w.Write(text[1:])
-		separator = ","
 	}
-	fmt.Fprint(w, "]}")
+	fmt.Fprint(w, end)
 	return nil
 }
 

@@ -41,6 +41,7 @@ const (
 
 const (
 	maskField   = "mask"
+	videoField  = "video"
 	sizeField   = "size"
 	orientation = "orientation"
 )
@@ -50,6 +51,10 @@ type openAIRequest struct {
 	service *service
 	c       *call
 	route   catalog.Route
+	// edits means that the first model that edits videos is the default.
+	edits bool
+	// source is the video job whose result is edited, or nil.
+	source *job.Job
 
 	sent submission
 	// targets maps each file's key in the submission to a field of the model's form.
@@ -74,7 +79,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 	if err != nil {
 		return nil, nil, err
 	}
-	return o.translate(in)
+	return o.translate(ctx, in)
 }
 
 // find is a [findField]. Each file gets a different key: "image", "image.1" and so on.
@@ -97,7 +102,7 @@ func fileParameter(name string) (base string, isFile bool) {
 	switch base, _, _ = strings.Cut(name, "["); base {
 	case "images":
 		return "image", true
-	case "image", maskField, "input_reference":
+	case "image", maskField, "input_reference", videoField:
 		return base, true
 	}
 	return "", false
@@ -105,12 +110,27 @@ func fileParameter(name string) (base string, isFile bool) {
 
 func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.Input, *problem, error) {
 	key := p.field.Name
+	if p.name == videoField+"[id]" {
+		return nil, nil, o.findSource(ctx, p.content)
+	}
 	name, isURL := strings.CutSuffix(p.name, "[image_url]")
 	p.name, _, _ = strings.Cut(name, "[")
 	if isURL {
 		return in.takeURL(ctx, p, func(p filePart) (*job.Input, *problem, error) { return o.takeFile(ctx, in, key, p) })
 	}
 	return o.takeFile(ctx, in, key, p)
+}
+
+func (o *openAIRequest) findSource(ctx context.Context, content io.Reader) error {
+	id, err := io.ReadAll(io.LimitReader(content, maxURL))
+	if err != nil {
+		return err
+	}
+	j, err := o.service.video(ctx, *o.c, string(id))
+	if o.source == nil {
+		o.source = &j
+	}
+	return err
 }
 
 func (o *openAIRequest) takeFile(ctx context.Context, in *inputs, key string, p filePart) (*job.Input, *problem, error) {
@@ -256,16 +276,21 @@ func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFi
 	}
 	for _, value := range values {
 		var one struct {
-			URL string `json:"image_url"`
-			ID  string `json:"file_id"`
+			URL   string `json:"image_url"`
+			ID    string `json:"file_id"`
+			Video string `json:"id"`
 		}
-		if json.Unmarshal(value, &one.URL) != nil && json.Unmarshal(value, &one) != nil || one.URL == "" && one.ID == "" {
+		if json.Unmarshal(value, &one.URL) != nil && json.Unmarshal(value, &one) != nil || cmp.Or(one.URL, one.ID, one.Video) == "" {
 			return problems{valueProblem(name, nil, "Send an object with image_url or file_id.")}
 		}
 		field, _ := o.find(name)
-		part := filePart{field: field, name: name, content: strings.NewReader(cmp.Or(one.ID, one.URL))}
-		if one.ID == "" && !file.IsReference(one.URL) {
+		part := filePart{field: field, name: name, content: strings.NewReader(cmp.Or(one.ID, one.URL, one.Video))}
+		switch {
+		case one.ID != "" || file.IsReference(one.URL):
+		case one.URL != "":
 			part.name += "[image_url]"
+		default:
+			part.name += "[id]"
 		}
 		input, wrong, err := take(part)
 		if wrong != nil {
@@ -280,8 +305,13 @@ func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFi
 }
 
 // translate finds the model and converts the parameters to the fields of its form.
-func (o *openAIRequest) translate(in *inputs) (*catalog.Form, submission, error) {
+func (o *openAIRequest) translate(ctx context.Context, in *inputs) (*catalog.Form, submission, error) {
 	model := o.sent["model"]
+	if o.source != nil {
+		model = &sent{text: o.source.Model}
+	} else if m, ok := o.service.Catalog.First(catalog.Edit); ok && o.edits && model == nil {
+		model = &sent{text: m.ID}
+	}
 	if model == nil {
 		return nil, nil, problems{missing("model")}
 	}
@@ -320,7 +350,47 @@ func (o *openAIRequest) translate(in *inputs) (*catalog.Form, submission, error)
 			return nil, nil, problems{valueProblem(s.name, nil, fmt.Sprintf("The model %s does not take this file.", m.ID))}
 		}
 	}
+	if o.source != nil {
+		if err := o.takeResult(ctx, form, sub, in); err != nil {
+			return nil, nil, err
+		}
+	}
 	return form, sub, o.readOptions(m, form, sub, in)
+}
+
+// takeResult makes the result of the source the input. Options that the request does not set come from the source.
+func (o *openAIRequest) takeResult(ctx context.Context, form *catalog.Form, sub submission, in *inputs) error {
+	j := o.source
+	if sub[promptField] == nil {
+		return problems{missing(promptField)}
+	}
+	field, edits := form.Field(catalog.DataField)
+	if !edits || sub[field.Name] != nil {
+		return problems{valueProblem(videoField, nil, fmt.Sprintf("The model %s cannot edit the video, or two videos were sent.", j.Model))}
+	}
+	if err := o.service.Jobs.CheckResult(*j); err != nil {
+		return err
+	}
+	for name, value := range j.Request.Options {
+		if sub[name] == nil {
+			sub[name] = &sent{name: name, text: fmt.Sprint(value)}
+		}
+	}
+	input := &job.Input{
+		Blob: o.service.Jobs.InputBlob(in.jobID, field.Name), MIME: j.Result.MIME, Size: j.Result.Size,
+		File: j.Result.Blob, Reference: j.ID,
+	}
+	sub[field.Name] = &sent{name: videoField, input: input}
+	unknown := valueProblem(videoField, j.ID, "The video was deleted.")
+	in.references = append(in.references, fileReference{input.File, input.Blob, unknown})
+	wrong, err := in.check(ctx, field, videoField, j.ID, input)
+	if fault.Is(err, fault.NotFound) {
+		wrong = &unknown
+	}
+	if wrong != nil {
+		err = problems{*wrong}
+	}
+	return err
 }
 
 // readOptions reads the parameters that are not fields of forms. Parameters without a counterpart are ignored.
@@ -357,9 +427,7 @@ func (o *openAIRequest) readOptions(m *catalog.Model, form *catalog.Form, sub su
 		case "output_compression":
 			o.quality = int(value.(int64))
 		case "stream":
-			if value == true {
-				return problems{valueProblem("stream", nil, "Images are not streamed. Leave out stream.")}
-			}
+			o.stream = value == true
 		case "seconds":
 			if n, err := strconv.ParseFloat(s.text, 64); err != nil || !(n > 0 && n <= 3600) {
 				return problems{valueProblem("seconds", nil, "The length must be a number of seconds, such as \"4\".")}

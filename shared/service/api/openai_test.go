@@ -79,6 +79,7 @@ type openAIVideo struct {
 	CreatedAt                         int64 `json:"created_at"`
 	CompletedAt, ExpiresAt            *int64
 	Seconds, Size                     *string
+	RemixedFrom                       string `json:"remixed_from_video_id"`
 	Error                             *struct{ Code, Message string }
 }
 
@@ -196,7 +197,6 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	form2("output_format", edits, 400, "output_format", "invalid_value", imageModel, prompt, photoPart, text("output_format", "svg"))
 	form2("link to a JPEG", edits, 400, "output_format", "invalid_value", imageModel, prompt, photoPart, text("output_format", "jpeg"), text("response_format", "url"))
 	form2("output_compression", edits, 400, "output_compression", "integer_above_max_value", imageModel, prompt, photoPart, text("output_compression", "101"))
-	form2("stream", edits, 400, "stream", "invalid_value", imageModel, prompt, photoPart, text("stream", "true"))
 	form2("stream that is no boolean", edits, 400, "stream", "invalid_type", imageModel, prompt, photoPart, text("stream", "often"))
 	form2("seed", edits, 400, "seed", "integer_above_max_value", imageModel, prompt, photoPart, text("seed", "4294967296"))
 	form2("webhook to this machine", edits, 400, "webhook_url", "invalid_value", imageModel, prompt, photoPart, text("webhook_url", "http://127.0.0.1/"))
@@ -250,7 +250,18 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 		{"DELETE list", "DELETE", videos, studio, "", "", 405, "", ""},
 		{"POST one", "POST", videos + "/" + own, studio, jsonType, "{}", 405, "", ""},
 		{"unknown path", "GET", "/v1/images/variations", studio, "", "", 404, "", ""},
-		{"remix", "POST", videos + "/" + own + "/remix", studio, jsonType, "{}", 404, "", ""},
+		{"remix of a video that is not ready", "POST", videos + "/" + own + "/remix", studio, jsonType, `{"prompt":"x"}`, 409, "", ""},
+		{"remix of another account's video", "POST", videos + "/" + own + "/remix", rival, jsonType, `{"prompt":"x"}`, 404, "", ""},
+		{"remix of an image", "POST", videos + "/" + imageJob + "/remix", studio, jsonType, `{"prompt":"x"}`, 404, "", ""},
+		{"remix of nothing", "POST", videos + "/job_0/remix", studio, jsonType, `{"prompt":"x"}`, 404, "", ""},
+		{"GET remix", "GET", videos + "/" + own + "/remix", studio, "", "", 405, "", ""},
+		{"GET edits of videos", "GET", videos + "/edits", studio, "", "", 405, "", ""},
+		{"edit without a video", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x"}`, 400, "video", "missing_required_parameter"},
+		{"edit of another account's video", "POST", videos + "/edits", rival, jsonType, `{"prompt":"x","video":{"id":"` + own + `"}}`, 404, "", ""},
+		{"edit of a path", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":"../` + own + `"}}`, 404, "", ""},
+		{"edit of a long id", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":"` + strings.Repeat("x", 9000) + `"}}`, 404, "", ""},
+		{"edit of an empty id", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":""}}`, 400, "video", "invalid_value"},
+		{"edit of a number", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":7}}`, 400, "video", "invalid_value"},
 		{"unclean path", "GET", videos + "//" + own, studio, "", "", 404, "", ""},
 		{"another account's video", "GET", videos + "/" + own, rival, "", "", 404, "", ""},
 		{"another account's content", "GET", videos + "/" + own + "/content", rival, "", "", 404, "", ""},
@@ -391,6 +402,25 @@ func TestOpenAIImagesReturnsEachImage(t *testing.T) {
 	if size, format, err := image.DecodeConfig(bytes.NewReader(images.Data[0].Base64)); err != nil || format != "jpeg" || size.Width != 40 {
 		t.Errorf("%s %+v, %v", format, size, err)
 	}
+	a = w.openAIForm("/v1/images/edits", studio, text("prompt", "x"), upload("image", photo), text("model", "gen-image-2"),
+		text("stream", "true"), text("partial_images", "2"), text("n", "2"))
+	events := strings.Split(strings.TrimSuffix(a.body, "\n\n"), "\n\n")
+	for _, event := range events {
+		var done struct {
+			Type, Size string
+			Base64     []byte          `json:"b64_json"`
+			Format     string          `json:"output_format"`
+			Usage      *map[string]any `json:"usage"`
+		}
+		data, named := strings.CutPrefix(event, "event: image_edit.completed\ndata: ")
+		if err := json.Unmarshal([]byte(data), &done); err != nil || !named || done.Type != "image_edit.completed" ||
+			string(done.Base64) != photo || done.Format != "png" || done.Size == "" || done.Usage == nil {
+			t.Errorf("%v %.300s", err, event)
+		}
+	}
+	if a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" || len(events) != 2 {
+		t.Errorf("%d %v, %d events", a.status, a.header, len(events))
+	}
 	body := `{"model": "gen-image-2", "prompt": "x", "n": 1, "stream": false, "response_format": "url", "images": [{"image_url": "data:image/png;base64,` +
 		base64.StdEncoding.EncodeToString([]byte(photo)) + `"}]}`
 	a = w.openAI("POST", "/v1/images/edits", studio, "application/json", body)
@@ -499,6 +529,70 @@ func TestOpenAIVideoFollowsJob(t *testing.T) {
 	}
 	if a := w.openAI("GET", "/v1/videos/"+created.ID, studio, "", ""); a.status != 404 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestOpenAIRemixEditsResult(t *testing.T) {
+	w := openAIWorld(t, setup{})
+	movie, other := clip(t), clip(t)+"other"
+	w.work(script(func(ctx context.Context, spec engine.Spec) error {
+		if spec.Prompt == "first" {
+			return os.WriteFile(spec.Output, []byte(other), 0o600)
+		}
+		return copying(ctx, spec)
+	}), blind{})
+	completed := func(v openAIVideo) openAIVideo {
+		t.Helper()
+		eventually(t, "the video is completed", func() bool {
+			v = w.openAI("GET", "/v1/videos/"+v.ID, studio, "", "").video(t)
+			return v.Status == "completed"
+		})
+		return v
+	}
+	first := completed(w.openAIForm("/v1/videos", studio, text("prompt", "first"), upload("input_reference", movie), text("model", "gen-2.5"),
+		text("enhance_prompt", "false")).video(t))
+	remix := func(key string) answer {
+		return w.openAI("POST", "/v1/videos/"+first.ID+"/remix", studio, "application/json", `{"prompt":"second","model":"gen-2.1"}`,
+			"Idempotency-Key: "+key)
+	}
+	made := remix("1").video(t)
+	if again := remix("1").video(t); again.ID != made.ID || remix("2").video(t).ID == made.ID {
+		t.Errorf("a retry made the video %s, not %s", again.ID, made.ID)
+	}
+	body, kind := multiform(text("prompt", "second"), text("video[id]", first.ID))
+	for name, v := range map[string]openAIVideo{
+		"remix":        made,
+		"edit as JSON": w.openAI("POST", "/v1/videos/edits", studio, "application/json", `{"prompt":"second","video":{"id":"`+first.ID+`"}}`).video(t),
+		"edit as form": w.openAI("POST", "/v1/videos/edits", studio, kind, body).video(t),
+	} {
+		if v.Model != "gen-2.5" || v.Prompt != "second" || v.RemixedFrom != first.ID || w.record(v.ID).Request.Flag("enhance_prompt") {
+			t.Errorf("%s: %+v", name, v)
+		}
+		completed(v)
+		if a := w.openAI("GET", "/v1/videos/"+v.ID+"/content", studio, "", ""); a.body != other {
+			t.Errorf("%s: %d, %d bytes", name, a.status, len(a.body))
+		}
+	}
+	if v := w.openAIForm("/v1/videos/edits", studio, text("prompt", "x"), upload("video", movie)).video(t); v.Model != "gen-2.5" || v.RemixedFrom != "" {
+		t.Errorf("an uploaded video: %+v", v)
+	}
+	drawn := completed(w.openAI("POST", "/v1/videos", studio, "application/json", `{"model":"gen-pro-t2v","prompt":"first"}`).video(t))
+	for _, c := range []struct {
+		param string
+		a     answer
+	}{
+		{"video", w.openAI("POST", "/v1/videos/"+drawn.ID+"/remix", studio, "application/json", `{"prompt":"x"}`)},
+		{"video", w.openAIForm("/v1/videos/edits", studio, text("prompt", "x"), upload("video", movie), text("video[id]", first.ID))},
+		{"prompt", w.openAI("POST", "/v1/videos/"+first.ID+"/remix", studio, "application/json", ``)},
+	} {
+		if param, _ := c.a.openAIError(t); c.a.status != 400 || param != c.param {
+			t.Errorf("%s: %d %s", c.param, c.a.status, c.a.body)
+		}
+	}
+	resultAge, _ := w.jobs.Ages()
+	w.later.Add(int64(resultAge))
+	if a := remix("3"); a.status != 404 {
+		t.Errorf("after the result expired: %d %s", a.status, a.body)
 	}
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"net/http"
 	"slices"
@@ -9,15 +10,24 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 )
 
+// createVideo submits a job, which edits another video's result if the path names that video.
 func (s *service) createVideo(w http.ResponseWriter, r *http.Request, c call) error {
+	o := &openAIRequest{service: s, c: &c, route: catalog.Videos, edits: r.URL.Path == "/v1/videos/edits"}
+	if id := r.PathValue("id"); id != "" {
+		source, err := s.video(r.Context(), c, id)
+		if err != nil {
+			return err
+		}
+		o.source = &source
+	}
 	full := s.Jobs.CheckCapacity(r.Context(), job.VideoLane, c.who.Account(), c.who.Tier.PendingJobs, 0)
 	if err := s.unlessRepeated(r, c, full); err != nil {
 		return err
 	}
-	o := &openAIRequest{service: s, c: &c, route: catalog.Videos}
 	accepted, err := s.submitAll(w, r, &c, o.read)
 	if err != nil {
 		return err
@@ -87,23 +97,29 @@ func (s *service) videoBody(j job.Job) videoBody {
 	if length > 0 {
 		body.Seconds = new(strconv.FormatFloat(math.Round(length.Seconds()*100)/100, 'f', -1, 64))
 	}
+	if from := j.Request.Inputs[catalog.DataField].Reference; from != "" && !file.IsReference(from) {
+		body.RemixedFrom = &from
+	}
 	if j.Failure != nil {
 		body.Error = &videoErrorBody{j.Failure.Code, j.Failure.Message}
 	}
 	return body
 }
 
-// namedVideo is like namedJob, but does not find jobs that make images.
-func (s *service) namedVideo(r *http.Request, c call) (job.Job, error) {
-	j, err := s.namedJob(r, c)
+// video returns an account's job that makes a video.
+func (s *service) video(ctx context.Context, c call, id string) (job.Job, error) {
+	j, err := s.Jobs.Get(ctx, c.who.Account(), id)
 	if err == nil && j.Lane != job.VideoLane {
-		return job.Job{}, job.ErrNotFound
+		err = job.ErrNotFound
 	}
-	return j, err
+	if err != nil {
+		return job.Job{}, err
+	}
+	return j, s.checkModel(c.who, j.Model)
 }
 
 func (s *service) showVideo(w http.ResponseWriter, r *http.Request, c call) error {
-	j, err := s.namedVideo(r, c)
+	j, err := s.video(r.Context(), c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -112,7 +128,7 @@ func (s *service) showVideo(w http.ResponseWriter, r *http.Request, c call) erro
 }
 
 func (s *service) showVideoContent(w http.ResponseWriter, r *http.Request, c call) error {
-	j, err := s.namedVideo(r, c)
+	j, err := s.video(r.Context(), c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -128,7 +144,7 @@ func (s *service) showVideoContent(w http.ResponseWriter, r *http.Request, c cal
 
 // deleteVideo cancels a job that has not ended, because OpenAI has no other route to cancel it.
 func (s *service) deleteVideo(w http.ResponseWriter, r *http.Request, c call) error {
-	j, err := s.namedVideo(r, c)
+	j, err := s.video(r.Context(), c, r.PathValue("id"))
 	if err != nil {
 		return err
 	}

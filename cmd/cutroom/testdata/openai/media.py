@@ -47,6 +47,12 @@ def edit():
     assert raw.headers["x-understood"] == "golden hour" and "/v1/shares/job_" in raw.parse().data[0].url
 
 
+def stream():
+    events = list(client.images.edit(model="gen-image-2", image=media("reference.jpg"), prompt="pencil sketch", stream=True))
+    assert [e.type for e in events] == ["image_edit.completed"] and events[0].usage.total_tokens == 0
+    assert size(base64.b64decode(events[0].b64_json)) == events[0].size
+
+
 def generate():
     error = rejected(openai.NotFoundError, lambda: client.images.generate(model="gen-image-2", prompt="a cat"))
     assert error.code == "model_not_found" and "/v1/images/generations" in error.message
@@ -59,6 +65,12 @@ def video():
     assert made.status == "completed" and made.progress == 100 and made.seconds == "4", made
     assert client.videos.download_content(made.id).read()[4:8] == b"ftyp"
     assert client.videos.download_content(made.id, variant="thumbnail").read().startswith(b"\xff\xd8")
+    again = client.videos.poll(client.videos.remix(made.id, prompt="film noir").id, poll_interval_ms=300)
+    assert again.status == "completed" and again.remixed_from_video_id == made.id and again.model == "gen-2.5", again
+    edited = client.videos.edit(prompt="golden hour", video=media("clip.mp4"))
+    assert edited.model == "gen-2.5" and edited.remixed_from_video_id is None, edited
+    for video in again, edited:
+        client.videos.delete(video.id)
 
 
 def videos():
@@ -81,6 +93,6 @@ def errors():
     rejected(openai.AuthenticationError, lambda: other.videos.list())
 
 
-for check in models, edit, generate, video, videos, errors:
+for check in models, edit, stream, generate, video, videos, errors:
     check()
     print(check.__name__, flush=True)
