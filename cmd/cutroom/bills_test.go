@@ -133,8 +133,8 @@ func TestUsageCountsEdits(t *testing.T) {
 	table, err := program.Run(bounded(t), []string{"CUTROOM_URL=" + server.URL(), "CUTROOM_INFERENCE_URL=" + server.InferenceURL(),
 		"CUTROOM_API_KEY=" + servertest.Key}, "usage", "--by", "account,model", "--csv")
 	if want := "account,model,requests,prompt_tokens,completion_tokens,cached_tokens,reasoning_tokens,estimated,session_seconds," +
-		"jobs,cost,currency,jobs_completed,batch_requests,batch_cost\n" +
-		"dev,gen-image-2,0,0,0,0,0,0,0,11,0.1565,EUR,10,0,\n"; err != nil || table.Stdout != want {
+		"jobs,cost,currency,jobs_completed,batch_requests,batch_cost,audio_seconds,characters\n" +
+		"dev,gen-image-2,0,0,0,0,0,0,0,11,0.1565,EUR,10,0,,0,0\n"; err != nil || table.Stdout != want {
 		t.Errorf("cutroom usage: %+v, %v; want %s", table, err, want)
 	}
 }

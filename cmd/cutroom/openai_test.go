@@ -44,6 +44,8 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 				`"delta":{"content":"so"}}]}`+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
+		case "Bearer audio":
+			audioAnswers(w, r)
 		case "Bearer agent":
 			agentAnswers(w, r)
 		case "Bearer flaky":
@@ -67,7 +69,10 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 		settings = append(settings, strings.ToUpper(name)+"="+name)
 	}
 	catalog += upstreamRow("unreachable", nowhere.URL, "")
-	settings = append(settings, "CUTROOM_CATALOG="+save(t, []byte(catalog)))
+	for id, route := range map[string]string{"ear": "transcriptions", "voice": "speech"} {
+		catalog += fmt.Sprintf("  - {id: %s, routes: [%s], upstreams: [{url: %q, secret: env:AUDIO}]}\n", id, route, upstream.URL)
+	}
+	settings = append(settings, "AUDIO=audio", "CUTROOM_CATALOG="+save(t, []byte(catalog)))
 
 	data := t.TempDir()
 	server := start(t, data, settings...)
@@ -78,6 +83,27 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 		"OTHER_MODELS_TOKEN": mint(t, server.Client(), "flaky"),
 	}}
 	return world
+}
+
+// audioAnswers transcribes a file to its name, size and language.
+func audioAnswers(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/audio/speech" {
+		w.Header().Set("Content-Type", "audio/mpeg")
+		fmt.Fprint(w, "ID3"+strings.Repeat("x", 100_000))
+		return
+	}
+	kind, body := "application/json", `{"text":"%[1]s","usage":{"type":"duration","seconds":3}}`
+	if r.FormValue("stream") == "true" {
+		kind = "text/event-stream"
+		body = "data: {\"type\":\"transcript.text.delta\",\"delta\":\"%[1]s\"}\n\ndata: {\"type\":\"transcript.text.done\",\"text\":\"%[1]s\"}\n\n"
+	} else if r.FormValue("response_format") == "text" {
+		kind, body = "text/plain", "%[1]s"
+	}
+	w.Header().Set("Content-Type", kind)
+	if file, header, err := r.FormFile("file"); err == nil {
+		defer file.Close()
+		fmt.Fprintf(w, body, fmt.Sprint(header.Filename, " ", header.Size, " ", r.FormValue("language")))
+	}
 }
 
 func upstreamRow(id, url, more string) string {
@@ -118,7 +144,7 @@ func TestOpenAIClientForPythonWorks(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
-		filepath.Join("testdata", "openai", "client.py")), clientChecks)
+		filepath.Join("testdata", "openai", "client.py")), clientChecks+" audio")
 }
 
 func nodeProgram(t *testing.T) string {
@@ -168,7 +194,7 @@ func TestOpenAIClientsEditMedia(t *testing.T) {
 		"PERMANENT_KEY": servertest.Key, "WRONG_KEY": "ck_unknown-key", "MEDIA": media,
 	}}
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "media.py"), media),
-		"models edit generate video videos errors")
+		"models edit stream generate video videos errors")
 
 	world.url = start(t, t.TempDir()).InferenceURL()
 	source, err := os.Open(filepath.Join("testdata", "openai", "media.mjs"))

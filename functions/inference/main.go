@@ -1,6 +1,6 @@
-// Function inference is the text inference gateway: /v1/chat/completions,
-// /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens,
-// /v1/embeddings, /v1/rerank (also as /v2/rerank and /rerank), /v1/score, /v1/models and /v1/usage.
+// Function inference is the text inference gateway: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages,
+// /v1/messages/count_tokens, /v1/embeddings, /v1/rerank (also as /v2/rerank and /rerank), /v1/score,
+// /v1/audio/transcriptions, /v1/audio/speech, /v1/models and /v1/usage.
 package main
 
 import (

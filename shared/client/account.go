@@ -67,6 +67,8 @@ type Usage struct {
 	// Estimated counts requests whose tokens the model server did not report.
 	Estimated      int64   `json:"estimated"`
 	SessionSeconds int64   `json:"session_seconds,omitempty"`
+	AudioSeconds   int64   `json:"audio_seconds,omitempty"`
+	Characters     int64   `json:"characters,omitempty"`
 	Jobs           int64   `json:"jobs,omitempty"`
 	JobsCompleted  int64   `json:"jobs_completed,omitempty"`
 	Cost           float64 `json:"cost,omitempty"`

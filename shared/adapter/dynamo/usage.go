@@ -61,6 +61,8 @@ type usageItem struct {
 	Cost             int64     `dynamodbav:"cost"`
 	BatchRequests    int64     `dynamodbav:"batch_requests"`
 	BatchCost        int64     `dynamodbav:"batch_cost"`
+	AudioSeconds     int64     `dynamodbav:"audio_seconds"`
+	Characters       int64     `dynamodbav:"characters"`
 }
 
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
@@ -111,7 +113,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
 		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
 		"jobs_completed": record.JobsCompleted, "cost": record.Cost, "batch_requests": record.BatchRequests,
-		"batch_cost": record.BatchCost,
+		"batch_cost": record.BatchCost, "audio_seconds": record.AudioSeconds, "characters": record.Characters,
 	} {
 		if n != 0 {
 			additions = append(additions, name+" :"+name)
@@ -187,5 +189,6 @@ func (i usageItem) counts() usage.Counts {
 		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
 		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, JobsCompleted: i.JobsCompleted,
 		Cost: i.Cost, BatchRequests: i.BatchRequests, BatchCost: i.BatchCost,
+		AudioSeconds: i.AudioSeconds, Characters: i.Characters,
 	}
 }

@@ -22,8 +22,8 @@ const (
 	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"
 	addCounts  = `insert into usage (account, day, model, key,
 		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
-		jobs_completed, cost, batch_requests, batch_cost)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		jobs_completed, cost, batch_requests, batch_cost, audio_seconds, characters)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (account, day, model, key) do update set
 		requests = requests + excluded.requests,
 		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -36,7 +36,9 @@ const (
 		jobs_completed = jobs_completed + excluded.jobs_completed,
 		cost = min(cost + excluded.cost, 1000000000000000000),
 		batch_requests = batch_requests + excluded.batch_requests,
-		batch_cost = min(batch_cost + excluded.batch_cost, 1000000000000000000)`
+		batch_cost = min(batch_cost + excluded.batch_cost, 1000000000000000000),
+		audio_seconds = audio_seconds + excluded.audio_seconds,
+		characters = characters + excluded.characters`
 )
 
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
@@ -77,7 +79,7 @@ func countsOf(r usage.Record) []any {
 	return []any{
 		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
 		r.Estimated, r.SessionSeconds, r.Jobs, r.JobsCompleted, r.Cost,
-		r.BatchRequests, r.BatchCost,
+		r.BatchRequests, r.BatchCost, r.AudioSeconds, r.Characters,
 	}
 }
 
@@ -90,7 +92,8 @@ func (u *Usage) Totals(
 	}
 	defer release()
 	rows, err := lists.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
-			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost
+			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost,
+			audio_seconds, characters
 		from usage where account = ? and day between ? and ?`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
@@ -101,7 +104,7 @@ func (u *Usage) Totals(
 		var t usage.Total
 		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
 			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
-			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost); err != nil {
+			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost, &t.AudioSeconds, &t.Characters); err != nil {
 			return nil, storeError("read usage", err)
 		}
 		if err := sums.Add(t, by); err != nil {

@@ -19,12 +19,16 @@ const (
 	Embeddings  Route = "embeddings"
 	Rerank      Route = "rerank"
 	Score       Route = "score"
+	// A row has no other route than these two, because their usage is priced per second of audio or per character.
+	Transcriptions Route = "transcriptions"
+	Speech         Route = "speech"
 )
 
 var routes = map[Route]string{
 	Chat: "/chat/completions", Completions: "/completions",
 	Responses: "/responses", Messages: "/messages", CountTokens: "/messages/count_tokens",
 	Embeddings: "/embeddings", Rerank: "/rerank", Score: "/score",
+	Transcriptions: "/audio/transcriptions", Speech: "/audio/speech",
 }
 
 func Routes() []Route { return slices.Collect(maps.Keys(routes)) }
@@ -35,6 +39,8 @@ func (r Route) Path() string { return routes[r] }
 func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }
+
+func (r Route) IsAudio() bool { return r == Transcriptions || r == Speech }
 
 // overChat lists the routes that the gateway translates to chat calls if the upstreams do not support them.
 var overChat = []Route{Responses, Messages, CountTokens}
@@ -82,7 +88,7 @@ type Inference struct {
 	// Routes lists the routes that the upstreams support natively.
 	Routes []Route
 	// ContextLength limits prompt and completion tokens together. MaxOutputLength limits completion tokens and is 0
-	// for a row that generates no text.
+	// for a row that generates no text. For speech, ContextLength limits the characters, and 0 means no limit.
 	ContextLength, MaxOutputLength int
 	// DefaultMaxTokens is the limit to send if the caller sets no limit. 0 means that no limit is sent.
 	DefaultMaxTokens int

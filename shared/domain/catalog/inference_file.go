@@ -187,12 +187,15 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {
 			return ".routes", fmt.Errorf("the route %q must be chat, completions, responses, messages, "+
-				"count_tokens, embeddings, rerank or score", route)
+				"count_tokens, embeddings, rerank, score, transcriptions or speech", route)
 		}
 	}
-	leastOutput := 0
+	leastOutput, leastContext, isAudio := 0, max(e.MaxOutputLength, 1), slices.ContainsFunc(e.Routes, Route.IsAudio)
 	if slices.ContainsFunc(e.Routes, Route.Generates) {
 		leastOutput = 1
+	}
+	if isAudio {
+		leastContext = 0
 	}
 	between := func(n, low int) bool { return low <= n && n <= maxTokens }
 	switch {
@@ -202,9 +205,11 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 		return "", nil
 	case len(e.Routes) == 0:
 		return "", errors.New("routes must list at least one route, such as chat")
+	case isAudio && len(e.Routes) > 1:
+		return ".routes", errors.New("transcriptions and speech must be the only route of a row, because their prices have other units")
 	case !between(e.MaxOutputLength, leastOutput):
 		return ".max_output_length", errors.New("max_output_length must be a number of tokens, at least 1")
-	case !between(e.ContextLength, max(e.MaxOutputLength, 1)):
+	case !between(e.ContextLength, leastContext):
 		return ".context_length", errors.New("context_length must be a number of tokens, at least max_output_length")
 	case !between(e.DefaultMaxTokens, 0):
 		return ".default_max_tokens", errors.New("default_max_tokens must be a number of tokens, or absent")

@@ -75,8 +75,9 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 }
 
 type TokenPrice struct {
-	// Prices are per million tokens, in millionths of the currency. Cached applies to prompt tokens that come from
-	// the upstream's cache. Reasoning applies to generated reasoning tokens.
+	// Prices are per million tokens, in millionths of the currency. For audio, Input is per million seconds or characters.
+	// Cached applies to prompt tokens that come from the upstream's cache. Reasoning applies to generated reasoning
+	// tokens.
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64

@@ -21,9 +21,11 @@ type Counts struct {
 	// CompletionTokens includes ReasoningTokens.
 	CompletionTokens, ReasoningTokens int64
 	// Estimated counts requests whose tokens the gateway estimated.
-	Estimated           int64
-	SessionSeconds      int64
-	Jobs, JobsCompleted int64
+	Estimated      int64
+	SessionSeconds int64
+	// AudioSeconds counts transcribed audio, and Characters counts the text of speech.
+	AudioSeconds, Characters int64
+	Jobs, JobsCompleted      int64
 	// Cost is in billionths of the catalog's currency (docs/contract/gateway.md#costs).
 	Cost int64
 	// BatchRequests and BatchCost are the parts of Requests and Cost that are due to batches.
@@ -38,6 +40,8 @@ func (c *Counts) Add(more Counts) {
 	c.ReasoningTokens += more.ReasoningTokens
 	c.Estimated += more.Estimated
 	c.SessionSeconds += more.SessionSeconds
+	c.AudioSeconds += more.AudioSeconds
+	c.Characters += more.Characters
 	c.Jobs += more.Jobs
 	c.JobsCompleted += more.JobsCompleted
 	c.Cost = min(c.Cost+more.Cost, MaxCost)

@@ -6,116 +6,148 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"math/bits"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // AcceptedCodings is the value of Accept-Encoding in a 415 response (RFC 9110, section 12.5.3).
-const AcceptedCodings = "gzip"
+const AcceptedCodings = "gzip, zstd"
 
-// DecoderMemory is how much memory a body's decoder uses, in bytes.
-const DecoderMemory = 96 << 10
+// gzipMemory and zstdMemory are how much memory the decoders use, in bytes. zstdMemory does not include the window.
+const gzipMemory, zstdMemory = 96 << 10, 512 << 10
+
+// maxWindow limits the window of zstd in bytes (RFC 9659).
+const maxWindow = 8 << 20
 
 // ErrCompressedTooLarge is the error of a compressed body that is larger than its limit.
 var ErrCompressedTooLarge = errors.New("the compressed body is too large")
 
-// Decompress makes the body of a request readable if it is compressed with gzip, and reports whether it is. It reads
-// at most the given number of compressed bytes; the caller must limit the decompressed ones. It calls the function
-// `large`, if not nil, before it reads more than 256 KiB of compressed bytes. If ok is false, the coding is not
-// supported, and the response must be 415.
-func Decompress(r *http.Request, most int64, large func() error) (compressed, ok bool) {
+// Reserve is called before a decoder uses memory, in bytes. isLarge means that decoding takes much time or memory.
+type Reserve func(memory int64, isLarge bool) error
+
+// Decompress makes the body of a request readable if it is compressed with gzip or zstd. It reads at most the given
+// number of compressed bytes. The caller must limit the decompressed bytes, to the same number if reserve is nil. If ok
+// is false, the coding is not supported, and the response must be 415.
+func Decompress(r *http.Request, most int64, reserve Reserve) (ok bool) {
+	open := openGzip
 	switch coding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); strings.TrimSpace(coding) {
 	case "", "identity":
-		return false, true
+		return true
 	case "gzip", "x-gzip":
-		if b, is := r.Body.(*body); is {
-			b.until = time.Now().Add(compressedTime)
-		}
-		r.Body, r.ContentLength = newGzipBody(r.Body, most, large), -1
-		return true, true
+	case "zstd":
+		open = openZstd
+	default:
+		return false
 	}
-	return false, false
+	if b, is := r.Body.(*body); is {
+		b.until = time.Now().Add(compressedTime)
+	}
+	if reserve == nil {
+		reserve = func(int64, bool) error { return nil }
+	}
+	c := &compressedBody{ReadCloser: r.Body, most: most, reserve: reserve, open: open}
+	c.source = bufio.NewReader(readerFunc(c.readSource))
+	r.Body, r.ContentLength = c, -1
+	return true
 }
 
 // compressedTime limits how long a compressed body may take to arrive. A few of its bytes may hold megabytes of memory.
 const compressedTime = 30 * time.Second
 
-// maxMembers limits the parts of a gzip body. A million empty parts would take half a second.
-const maxMembers = 100
-
-// A gzip body may be at most about emptyBytes larger than its content. A stream may have any number of empty blocks,
-// which cost time but no memory.
+// A compressed body may be at most about emptyBytes larger than its content, because empty blocks and parts take time. A
+// body of more bytes counts as large.
 const emptyBytes = 256 << 10
 
-var errEmpty = errors.New("the gzip body is larger than its content")
-
-type gzipBody struct {
-	io.Closer
+type compressedBody struct {
+	io.ReadCloser
 	source  *bufio.Reader
-	decoder *gzip.Reader
-	members int
+	most    int64
+	reserve Reserve
+	open    func(*compressedBody) (io.Reader, error)
+	decoder io.Reader
 	// The fields `in` and `out` count the compressed and the decompressed bytes.
 	in, out int64
-	err     error
+	// failed is the error of the source, which a decoder may replace.
+	failed, err error
 }
 
-func newGzipBody(body io.ReadCloser, most int64, large func() error) *gzipBody {
-	b := &gzipBody{Closer: body}
-	b.source = bufio.NewReader(readerFunc(func(p []byte) (n int, err error) {
-		if b.in > emptyBytes && large != nil {
-			if err = large(); err != nil {
-				return 0, err
-			}
-			large = nil
-		}
-		switch {
-		case b.in > emptyBytes+b.out+b.out/8:
-			return 0, errEmpty
-		case b.in > most:
-			return 0, ErrCompressedTooLarge
-		}
-		n, err = body.Read(p)
-		b.in += int64(n)
-		return n, err
-	}))
-	return b
+func (b *compressedBody) readSource(p []byte) (n int, err error) {
+	switch {
+	case b.in > emptyBytes+b.out+b.out/8:
+		err = errors.New("the compressed body is larger than its content")
+	case b.in > b.most:
+		err = ErrCompressedTooLarge
+	case b.in > emptyBytes:
+		err = b.reserve(0, true)
+	}
+	if err == nil {
+		n, err = b.ReadCloser.Read(p)
+	}
+	if b.in += int64(n); err != nil && err != io.EOF {
+		b.failed = err
+	}
+	return n, err
 }
 
 type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func (b *gzipBody) Read(p []byte) (n int, err error) {
+func (b *compressedBody) Read(p []byte) (n int, err error) {
+	if b.decoder == nil && b.err == nil {
+		b.decoder, b.err = b.open(b)
+	}
 	for n == 0 && b.err == nil && len(p) > 0 {
-		if b.decoder == nil {
-			b.decoder, b.err = gzip.NewReader(b.source)
-			if b.err != nil {
-				break
-			}
-			b.decoder.Multistream(false)
-		}
-		if n, b.err = b.decoder.Read(p); b.err == io.EOF {
-			b.next()
-		}
+		n, b.err = b.decoder.Read(p)
 	}
 	if b.out += int64(n); n > 0 {
 		return n, nil
 	}
+	if b.failed != nil {
+		return 0, b.failed
+	}
 	return 0, b.err
 }
 
-// next continues with another part of the body, if there is one.
-func (b *gzipBody) next() {
-	if _, err := b.source.Peek(1); err != nil {
-		return
+func openGzip(b *compressedBody) (io.Reader, error) {
+	if err := b.reserve(gzipMemory, false); err != nil {
+		return nil, err
 	}
-	if b.members++; b.members == maxMembers {
-		b.err = errors.New("the gzip body has too many parts")
-	} else if b.err = b.decoder.Reset(b.source); b.err == nil {
-		b.decoder.Multistream(false)
+	return gzip.NewReader(b.source)
+}
+
+// openZstd reserves the memory of the first frame's window. Later frames must not have a larger one.
+func openZstd(b *compressedBody) (io.Reader, error) {
+	head, err := b.source.Peek(zstd.HeaderMaxSize)
+	if len(head) == 0 {
+		return nil, err
 	}
+	var header zstd.Header
+	if err := header.Decode(head); err != nil || header.Skippable {
+		return nil, errors.New("the body does not start with a zstd frame")
+	}
+	window, most := header.WindowSize, uint64(b.most)
+	if header.SingleSegment {
+		window = header.FrameContentSize
+	}
+	if window > maxWindow || window > most && header.SingleSegment {
+		return nil, zstd.ErrWindowSizeExceeded
+	}
+	// Streaming encoders declare megabytes for the shortest content, but no window has to be larger than the content.
+	if window > most {
+		exponent := bits.Len64(most - 1)
+		window, head[5] = 1<<exponent, byte(exponent-10)<<3 // RFC 8878, section 3.1.1.1.2
+	}
+	window = max(window, zstd.MinWindowSize)
+	if err := b.reserve(zstdMemory+int64(min(2*window, window+2<<20)), window > emptyBytes); err != nil {
+		return nil, err
+	}
+	return zstd.NewReader(b.source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
 }
 
 // Only responses between these sizes, in bytes, are compressed. Larger ones contain images.

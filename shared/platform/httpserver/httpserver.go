@@ -101,6 +101,7 @@ func New(c Config) *Server {
 	base, cut := context.WithCancelCause(context.Background())
 	s := &Server{cut: cut, newRequestID: c.NewRequestID, logger: c.Logger, active: active{none: make(chan struct{})}}
 	handler := Handler(c)
+	// HTTP/2 stays off: one connection would carry many requests, which the limits of open connections do not count.
 	s.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !s.active.begin() {

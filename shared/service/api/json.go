@@ -35,8 +35,9 @@ func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error
 	if r.ContentLength > most {
 		return nil, tooLarge
 	}
-	if _, ok := httpserver.Decompress(r, most, nil); !ok {
-		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use gzip or none.")
+	if !httpserver.Decompress(r, most, nil) {
+		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use %s or none.",
+			httpserver.AcceptedCodings)
 	}
 	text, err := io.ReadAll(&body{source: r.Body, left: most, tooLarge: tooLarge})
 	if err != nil {

@@ -265,10 +265,14 @@ func TestCompressedJSONIsRead(t *testing.T) {
 		{"gzip", zipped(`{"expiresIn": "x"}`), 422},
 		{"gzip", `{"expiresIn": 90}`, 422},
 		{"gzip", zipped(`{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`), 413},
-		{"zstd", "x", 415},
+		{"zstd", "\x28\xb5\x2f\xfd\x00\x68\x81\x00\x00" + `{"expiresIn":9 }`, 200}, // a window of 8 MiB and an uncompressed block
+		{"zstd", "\x28\xb5\x2f\xfd\x00\x70\x81\x00\x00" + `{"expiresIn":9 }`, 422}, // a window of 16 MiB
+		{"zstd", "\x28\xb5\x2f\xfd\xa0\x00\x00\x80\x00", 422},                      // one of 8 MiB without blocks
+		{"zstd", "x", 422},
+		{"br", "x", 415},
 	} {
 		a := w.request(http.MethodPost, "/v1/client/tokens", studio, strings.NewReader(c.body), "Content-Encoding: "+c.coding)
-		if accepted := a.header.Get("Accept-Encoding"); a.status != c.status || (accepted == "gzip") != (c.status == 415) {
+		if accepted := a.header.Get("Accept-Encoding"); a.status != c.status || (accepted == "gzip, zstd") != (c.status == 415) {
 			t.Errorf("%s %.30q: %d %s %q, want %d", c.coding, c.body, a.status, a.body, accepted, c.status)
 		}
 	}

@@ -19,7 +19,7 @@ func TestAnonymousCallsUseLittleMemory(t *testing.T) {
 	}
 	protected := []string{
 		"POST /v1/chat/completions", "POST /v1/completions", "POST /v1/responses", "POST /v1/messages", "POST /v1/messages/count_tokens",
-		"POST /v1/embeddings", "POST /v1/rerank", "POST /v1/score", "GET /v1/models", "GET /v1/models/a", "GET /v1/usage",
+		"POST /v1/embeddings", "POST /v1/rerank", "POST /v1/score", "POST /v1/audio/transcriptions", "POST /v1/audio/speech", "GET /v1/models", "GET /v1/models/a", "GET /v1/usage",
 		"GET /v1/models/" + strings.Repeat("a", 50<<10), "POST /v1/files", "GET /v1/files", "GET /v1/files/a", "DELETE /v1/files/a",
 		"GET /v1/files/a/content", "POST /v1/batches", "GET /v1/batches", "GET /v1/batches/a", "POST /v1/batches/a/cancel",
 	}

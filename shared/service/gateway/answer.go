@@ -59,6 +59,12 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 		return f
 	}
 	c.counter.reset()
+	if kind := audioType(r.ContentType); c.route.IsAudio() && kind[0] != jsonType[0] {
+		c.settle()
+		c.setUsed(c.w.Header())
+		writeWhole(c.w, http.StatusOK, kind, body)
+		return nil
+	}
 	body = jsonedit.ValidUTF8(body)
 	completion, ok := jsonedit.ParseObject(body)
 	if !ok {
@@ -67,7 +73,10 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 		return f
 	}
 	rewrite := c.rewriteAnswer
-	if c.request.Route != catalog.Chat && c.request.Route != catalog.Completions {
+	switch {
+	case c.route.IsAudio():
+		rewrite = c.rewriteTranscription
+	case c.request.Route != catalog.Chat && c.request.Route != catalog.Completions:
 		rewrite = c.rewriteOther
 	}
 	edits, f := rewrite(completion, secret)

@@ -204,7 +204,7 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	}
 	c.requestSent, c.upstream = true, l.Name()
 	r, err := l.Call(c.r.Context(), upstream.Request{
-		Route: c.request.Route, Body: c.request.Body(l.Model()), Stream: c.request.Stream,
+		Route: c.request.Route, Body: c.request.Body(l.Model()), ContentType: c.request.ContentType(), Stream: c.request.Stream,
 		Secret: secret, FirstByte: c.firstByte(), Traceparent: parent,
 	})
 	if err != nil {
@@ -220,6 +220,9 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 		f := failed(fmt.Errorf("the response has the content encoding %q, although only identity was accepted", r.Encoding))
 		f.tryNext = true
 		return f
+	}
+	if c.route.IsAudio() {
+		return c.answerAudio(r, secret)
 	}
 	if c.request.Stream {
 		return c.relay(r, secret)

@@ -44,7 +44,7 @@ var ErrGivenUp = errors.New("gateway: the batch call was abandoned")
 // BatchRoute returns the route for a batch endpoint, such as "/v1/chat/completions" (docs/contract/batches.md#input).
 func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 	for _, route := range catalog.Routes() {
-		if route != catalog.CountTokens && "/v1"+route.Path() == endpoint {
+		if route != catalog.CountTokens && !route.IsAudio() && "/v1"+route.Path() == endpoint {
 			return route, true
 		}
 	}

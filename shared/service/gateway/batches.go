@@ -143,7 +143,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 }
 
 func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchRequest, err error) {
-	if _, apiErr := decompress(r, nil); apiErr != nil {
+	if apiErr := decompress(r, maxBatchRequest, nil); apiErr != nil {
 		return asked, apiErr
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchRequest))

@@ -40,30 +40,31 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
-	isLarge, turns := false, memory.memory.decoders
-	compressed, apiErr := decompress(r, func() error {
-		waiting, cancel := context.WithTimeout(r.Context(), memory.memory.wait)
-		defer cancel()
-		if isLarge = turns.Take(waiting, memory.account); isLarge {
-			return nil
+	isLarge, held, turns := false, int64(0), memory.memory.decoders
+	apiErr := decompress(r, maxCompressed, func(bytes int64, large bool) error {
+		if large && !isLarge {
+			waiting, cancel := context.WithTimeout(r.Context(), memory.memory.wait)
+			defer cancel()
+			if isLarge = turns.Take(waiting, memory.account); !isLarge {
+				busy := tooMuchInFlight(true)
+				busy.Message = "Another large compressed body of this account is arriving. Send large bodies uncompressed."
+				return busy
+			}
 		}
-		busy := tooMuchInFlight(true)
-		busy.Message = "Another large compressed body of this account is arriving. Send large bodies uncompressed."
-		return busy
+		if apiErr := memory.acquire(r.Context(), bytes); apiErr != nil {
+			return apiErr
+		}
+		held += bytes
+		return nil
 	})
 	defer func() {
+		memory.release(held)
 		if isLarge {
 			turns.Release(memory.account)
 		}
 	}()
 	if apiErr != nil {
 		return nil, apiErr
-	}
-	if compressed {
-		if apiErr := memory.acquire(r.Context(), httpserver.DecoderMemory); apiErr != nil {
-			return nil, apiErr
-		}
-		defer memory.release(httpserver.DecoderMemory)
 	}
 	declared := r.ContentLength
 	// The extra byte detects EOF. Only after EOF does the server notice a disconnect.
@@ -100,15 +101,14 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	}
 }
 
-func decompress(r *http.Request, large func() error) (compressed bool, apiErr *apierror.Error) {
-	compressed, ok := httpserver.Decompress(r, maxCompressed, large)
-	if !ok {
-		return false, &apierror.Error{
-			Status: http.StatusUnsupportedMediaType, Type: apierror.InvalidRequest,
-			Message: "The Content-Encoding of the body is not supported. Use gzip or none.",
-		}
+func decompress(r *http.Request, most int64, reserve httpserver.Reserve) *apierror.Error {
+	if httpserver.Decompress(r, most, reserve) {
+		return nil
 	}
-	return compressed, nil
+	return &apierror.Error{
+		Status: http.StatusUnsupportedMediaType, Type: apierror.InvalidRequest,
+		Message: "The Content-Encoding of the body is not supported. Use " + httpserver.AcceptedCodings + " or none.",
+	}
 }
 
 // grow copies body to a larger buffer. Both buffers count as memory in use until the copy is done.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/service/gateway"
@@ -267,10 +268,27 @@ func zipped(text string) string {
 	return b.String()
 }
 
+func zstandard(t *testing.T, text string, options ...zstd.EOption) string {
+	t.Helper()
+	var b strings.Builder
+	z, err := zstd.NewWriter(&b, append([]zstd.EOption{zstd.WithZeroFrames(true)}, options...)...)
+	must(t, err)
+	io.WriteString(z, text)
+	must(t, z.Close())
+	return b.String()
+}
+
+// zstdFrame returns a frame with one uncompressed block. The window's exponent is in the upper five bits.
+func zstdFrame(window byte, text string) string {
+	size := len(text)<<3 | 1
+	return string([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, window, byte(size), byte(size >> 8), byte(size >> 16)}) + text
+}
+
 func TestCompressedRequestsAreRead(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, batches: true})
 	long := strings.Replace(plain, "one", strings.Repeat("one ", 20_000), 1)
+	const batch = `{"input_file_id":"file_1","endpoint":"/v1/chat/completions","completion_window":"24h"}`
 	for _, c := range []struct {
 		name, path, coding, body string
 		status                   int
@@ -279,8 +297,21 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 		{"two members", "/v1/chat/completions", "x-gzip", zipped(long[:9]) + zipped(long[9:]), 200},
 		{"none", "/v1/chat/completions", "identity", long, 200},
 		{"translated", "/v1/messages", "GZIP", zipped(`{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`), 200},
-		{"batches", "/v1/batches", "gzip", zipped(`{"input_file_id":"file_1","endpoint":"/v1/chat/completions","completion_window":"24h"}`), 400},
-		{"zstd", "/v1/chat/completions", "zstd", "x", 415},
+		{"batches", "/v1/batches", "gzip", zipped(batch), 400},
+		{"zstd", "/v1/chat/completions", "zstd", zstandard(t, long), 200},
+		{"zstd with a large window", "/v1/chat/completions", "ZSTD", zstdFrame(0x68, plain), 200},
+		{"zstd with a larger window", "/v1/chat/completions", "zstd", zstdFrame(0x70, plain), 400},
+		{"batches with a large window", "/v1/batches", "zstd", zstdFrame(0x68, batch), 400},
+		{"two frames", "/v1/chat/completions", "zstd", zstandard(t, long[:50_000]) + zstandard(t, long[50_000:]), 200},
+		{"a second frame with a larger window", "/v1/chat/completions", "zstd", zstandard(t, long[:9]) + zstandard(t, strings.Repeat(long, 9), zstd.WithWindowSize(8<<20)), 400},
+		{"not zstd", "/v1/chat/completions", "zstd", plain, 400},
+		{"truncated zstd", "/v1/chat/completions", "zstd", zstandard(t, long)[:50], 400},
+		{"no zstd", "/v1/chat/completions", "zstd", "", 400},
+		{"a bomb of zstd", "/v1/chat/completions", "zstd", zstandard(t, strings.Repeat(" ", 33<<20)), 413},
+		{"a declared bomb", "/v1/chat/completions", "zstd", "\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff\x03\x00\x00x", 400},
+		{"many empty frames", "/v1/chat/completions", "zstd", strings.Repeat(zstandard(t, ""), 100_000), 400},
+		{"skipped frames", "/v1/chat/completions", "zstd", zstandard(t, plain) + strings.Repeat("\x50\x2a\x4d\x18\x00\x00\x00\x00", 100_000), 400},
+		{"a skipped gigabyte", "/v1/chat/completions", "zstd", "\x50\x2a\x4d\x18\x00\x00\x00\x40" + plain, 400},
 		{"two codings", "/v1/chat/completions", "gzip, gzip", zipped(zipped(plain)), 415},
 		{"a batch in brotli", "/v1/batches", "br", "x", 415},
 		{"not gzip", "/v1/chat/completions", "gzip", plain, 400},
@@ -295,8 +326,8 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 	} {
 		a := w.post(c.path, c.body, "Content-Encoding: "+c.coding)
 		accepted := a.header.Get("Accept-Encoding")
-		if a.err != nil || a.status != c.status || (accepted == "gzip") != (c.status == 415) ||
-			c.name == "batches" && !strings.Contains(a.body, "file_1") {
+		if a.err != nil || a.status != c.status || (accepted == "gzip, zstd") != (c.status == 415) ||
+			strings.HasPrefix(c.name, "batches") && !strings.Contains(a.body, "file_1") {
 			t.Errorf("%s: %d %q %.300s %v", c.name, a.status, accepted, a.body, a.err)
 		}
 	}

@@ -50,8 +50,10 @@ type completion struct {
 	waited      time.Duration
 	firstToken  time.Time
 	settled     bool
-	counts      usage.Counts
-	reserved    *budget.Reservation
+	// heard is the length of the audio in seconds that the upstream reported, or 0.
+	heard    int64
+	counts   usage.Counts
+	reserved *budget.Reservation
 }
 
 func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
@@ -60,6 +62,9 @@ func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *htt
 		apiErr := c.run()
 		c.observe(apiErr)
 		if apiErr == nil || c.stream.hasStarted() {
+			if apiErr != nil && c.stream.kind != nil {
+				panic(http.ErrAbortHandler) // audio cannot contain an error, so the response must look incomplete
+			}
 			return nil // the stream already contains the error
 		}
 		return apiErr
@@ -110,8 +115,11 @@ func (c *completion) run() *apierror.Error {
 	if apiErr = c.reserve(); apiErr != nil {
 		return apiErr
 	}
-	if c.request.Stream {
+	if c.request.Stream || c.route.IsAudio() {
 		c.stream = newStreamWriter(c.w, c.gateway.config.KeepAlive, c.gateway.config.Trailers)
+		if c.route.IsAudio() {
+			c.stream.every = 0 // whether the response is a stream of events is known only when it arrives
+		}
 		defer c.stream.stopKeepAlive()
 	}
 	apiErr = c.serve()
@@ -181,10 +189,14 @@ func (c *completion) settle() {
 	}
 	c.settled = true
 	c.stream.stopKeepAlive()
-	c.counts = c.counter.counts(c.promptTokens)
+	if c.route.IsAudio() {
+		c.counts = c.audioCounts(usualAudio)
+	} else {
+		c.counts = c.counter.counts(c.promptTokens)
+	}
 	if price := c.request.Model.Price; price != nil {
 		c.counts.Cost = c.price(*price, catalog.Tokens{
-			Prompt: c.counts.PromptTokens, Cached: c.counts.CachedTokens,
+			Prompt: c.counts.PromptTokens + c.counts.AudioSeconds + c.counts.Characters, Cached: c.counts.CachedTokens,
 			Completion: c.counts.CompletionTokens, Reasoning: c.counts.ReasoningTokens,
 		})
 	}
@@ -229,7 +241,7 @@ func (c *completion) end(apiErr *apierror.Error) {
 	if c.settled && !c.stream.hasStarted() && apiErr != nil {
 		c.setUsed(c.w.Header())
 	}
-	if apiErr != nil && !gone && c.stream.hasStarted() {
+	if apiErr != nil && !gone && c.stream.hasStarted() && c.stream.kind == nil {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
 		_ = c.finishStream() // this fails only if the caller has disconnected
 	}

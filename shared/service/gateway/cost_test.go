@@ -125,17 +125,17 @@ func TestUsageQueriesAreValidated(t *testing.T) {
 	w.chat(strings.Replace(plain, "small", "free", 1))
 	a := w.get("/v1/usage?format=csv&group_by=key,model", studio)
 	const columns = "requests,prompt_tokens,completion_tokens,cached_tokens,reasoning_tokens,estimated," +
-		"session_seconds,jobs,cost,currency,jobs_completed,batch_requests,batch_cost\r\n"
+		"session_seconds,jobs,cost,currency,jobs_completed,batch_requests,batch_cost,audio_seconds,characters\r\n"
 	key := keyOfStudio(t)
-	want := "key,model," + columns + key + ",free,1,11,5,3,2,0,0,0,,,0,0,\r\n" + key +
-		",small,1,11,5,3,2,0,0,0,0.0000235,USD,0,0,\r\n"
+	want := "key,model," + columns + key + ",free,1,11,5,3,2,0,0,0,,,0,0,,0,0\r\n" + key +
+		",small,1,11,5,3,2,0,0,0,0.0000235,USD,0,0,,0,0\r\n"
 	if a.status != 200 || a.body != want || !strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") {
 		t.Errorf("%d %v\n%s, want\n%s", a.status, a.header, a.body, want)
 	}
 	if a := w.get("/v1/usage?format=csv", rival); strings.Count(a.body, "\n") != 1 {
 		t.Errorf("an empty table is %q", a.body)
 	}
-	ofAccount := "account," + columns + "studio,2,22,10,6,4,0,0,0,0.0000235,USD,0,0,\r\n"
+	ofAccount := "account," + columns + "studio,2,22,10,6,4,0,0,0,0.0000235,USD,0,0,,0,0\r\n"
 	if a := w.get("/v1/usage?format=csv&group_by=account", studio); a.body != ofAccount {
 		t.Errorf("usage by account: %s, want %s", a.body, ofAccount)
 	}

@@ -27,7 +27,7 @@ func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
 		Refuses:   c.refuses,
-		MaxTokens: c.who.Tier.MaxTokens,
+		MaxTokens: c.who.Tier.MaxTokens, ContentType: c.r.Header.Get("Content-Type"),
 	}
 }
 

@@ -161,12 +161,14 @@ func Models(g *Gateway) {
 	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
 	for _, route := range []catalog.Route{
 		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
+		catalog.Transcriptions, catalog.Speech,
 	} {
 		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
 	}
 	if g.config.Responses != nil {
 		handle := g.authenticated(credential.InferenceRoutes, g.inTurn(g.keptResponse))
 		g.routes("/v1/responses/{response_id}", map[string]handler{http.MethodGet: handle, http.MethodDelete: handle})
+		g.route("/v1/responses/{response_id}/input_items", http.MethodGet, handle)
 	}
 	// Cohere's clients use these paths.
 	for _, path := range []string{"/v2/rerank", "/rerank"} {

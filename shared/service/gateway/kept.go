@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -302,7 +304,7 @@ func (c *completion) appendItemID(edits []jsonedit.Edit, id gjson.Result) []json
 	return append(edits, jsonedit.Replace(id, jsonedit.Quote(id.Str+"_"+c.keeping.id)))
 }
 
-// keptResponse serves GET and DELETE of a kept response.
+// keptResponse serves GET and DELETE of a kept response, and the list of its input.
 func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	if r.Method == http.MethodDelete && who.Token != nil {
 		return credential.ErrKeyRequired
@@ -322,6 +324,9 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 	if err == nil {
 		err = who.CheckModel(answer.Get("model").Str)
 	}
+	if err == nil && strings.HasSuffix(r.URL.Path, "/input_items") {
+		return listInput(w, r.URL.Query(), content, key)
+	}
 	if err == nil && r.Method == http.MethodDelete {
 		err = g.config.Responses.Delete(r.Context(), who.Account(), key)
 		text = `{"id":"` + responsePrefix + key + `","object":"response","deleted":true}`
@@ -330,4 +335,61 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 		writeJSON(w, http.StatusOK, []byte(text))
 	}
 	return err
+}
+
+// listInput lists the items before a response, including earlier responses.
+func listInput(w http.ResponseWriter, query url.Values, content []byte, key string) error {
+	input, err := unpack(content)
+	if err != nil {
+		return err
+	}
+	limit, err := pageLimit(query, defaultBatchPage, maxBatchPage)
+	if err != nil {
+		return err
+	}
+	items, after := input.Array(), query.Get("after")
+	next, step := len(items)-1, -1 // newest first
+	switch query.Get("order") {
+	case "", "desc":
+	case "asc":
+		next, step = 0, 1
+	default:
+		return wrongQuery("order", "\"order\" must be asc or desc.")
+	}
+	page := newListBody(limit)
+	for ; next >= 0 && next < len(items) && !page.HasMore; next += step {
+		id := items[next].Get("id").Str
+		if id == "" {
+			id = fmt.Sprintf("item_%d_%s", next, key)
+		}
+		if after != "" {
+			if after == id {
+				after = ""
+			}
+		} else if err := page.add(id, listedItem(items[next].Raw, id)); err != nil {
+			return err
+		}
+	}
+	if after != "" {
+		return wrongQuery("after", "\"after\" must be the id of an item of the input.")
+	}
+	return respond(w, page)
+}
+
+// listedItem adds the members to an item of the input that callers may leave out.
+func listedItem(text, id string) map[string]json.RawMessage {
+	item := map[string]json.RawMessage{}
+	_ = json.Unmarshal([]byte(text), &item) // the input was parsed before
+	item["id"] = jsonedit.Quote(id)
+	if kind := string(item["type"]); kind == "" || kind == "null" {
+		item["type"] = json.RawMessage(`"message"`)
+	}
+	if content := item["content"]; len(content) > 0 && content[0] == '"' {
+		kind := "input_text"
+		if string(item["role"]) == `"assistant"` {
+			kind = "output_text"
+		}
+		item["content"] = json.RawMessage(`[{"type":"` + kind + `","text":` + string(content) + `}]`)
+	}
+	return item
 }

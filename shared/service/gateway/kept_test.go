@@ -140,6 +140,50 @@ func TestLaterCallsCanReferToKeptResponses(t *testing.T) {
 	}
 }
 
+func TestInputOfKeptResponseIsListed(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}, responses: responses(t)})
+	ask := func(body string) string {
+		return gjson.Get(w.post("/v1/responses", `{"model":"small",`+body+`}`).body, "id").Str
+	}
+	first := ask(`"input":"o\u006ee"`)
+	id := ask(`"previous_response_id":"` + first + `","input":[{"id":"mine","type":null,"role":"user","content":[{"type":"input_text","text":"two"}]},` +
+		`{"role":"assistant","content":"three"}]`)
+	list := func(query, key string) gjson.Result {
+		a := w.storedResponse("GET", id+"/input_items"+query, key)
+		return gjson.Parse(fmt.Sprintf(`{"status":%d,"page":%s}`, a.status, a.body))
+	}
+	all := list("?order=asc", studio).Get("page.data.#.id").Array()
+	for query, want := range map[string]string{
+		"":                                "[three two hello there one] false",
+		"?order=asc&limit=2":              "[one hello there] true",
+		"?limit=1&after=mine":             "[hello there] true",
+		"?order=asc&after=" + all[1].Str:  "[two three] false",
+		"?order=desc&after=" + all[1].Str: "[one] false",
+	} {
+		page := list(query, studio).Get("page")
+		var texts []string
+		for _, item := range page.Get("data").Array() {
+			kind := map[string]string{"user": "input_text", "assistant": "output_text"}[item.Get("role").Str]
+			if item.Get("type").Str != "message" || item.Get("content.0.type").Str != kind || item.Get("id").Str == "" {
+				t.Errorf("%s: an item is %s", query, item.Raw)
+			}
+			texts = append(texts, item.Get("content.0.text").Str)
+		}
+		if got := fmt.Sprint(texts, page.Get("has_more")); got != want || page.Get("last_id").Str != page.Get("data.@reverse.0.id").Str {
+			t.Errorf("%s: %s, want %s: %s", query, got, want, page)
+		}
+	}
+	for query, status := range map[string]int64{"?limit=0": 400, "?limit=101": 400, "?order=up": 400, "?after=nothing": 400} {
+		if got := list(query, studio); got.Get("status").Int() != status {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	others := w.token(credential.Scope{Models: []string{"other"}})
+	if a, b := list("", rival).Get("status").Int(), list("", others).Get("status").Int(); a != 404 || b != 403 {
+		t.Errorf("another account gets %d, another model's token %d", a, b)
+	}
+}
+
 func TestMissingResponsesAreRejected(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: longRow, responses: responses(t)})

@@ -179,6 +179,10 @@ func isTyped(route catalog.Route) bool {
 // passTyped handles an event of a typed stream. done means that it was the last event.
 func (r *relay) passTyped(e event) (done bool, f *failure) {
 	c := r.completion
+	if string(e.data) == "[DONE]" && c.route.IsAudio() && r.started {
+		c.stream.out = append(c.stream.out, doneEvent...)
+		return true, nil
+	}
 	if string(e.data) == "[DONE]" {
 		// The stream must not end before its final event.
 		return false, failed(io.ErrUnexpectedEOF)
@@ -195,7 +199,7 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 			c.counter.take(usageOn(c.route, inner.Get("usage")))
 		}
 		return false, errorInAnswer(object, r.secret)
-	case !isEventName(kind):
+	case !isEventName(kind) && !c.route.IsAudio():
 		return false, failed(errNoStream)
 	}
 	if !r.started {
@@ -203,7 +207,7 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	}
 	r.passed = true
 	edits := r.edits[:0]
-	for _, path := range []string{"message.model", "response.model"} {
+	for _, path := range []string{"message.model", "response.model", "model"} {
 		if value := object.Get(path); value.Exists() {
 			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
 		}
@@ -216,7 +220,11 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	if n := object.Get("sequence_number"); n.Exists() {
 		c.sequence = n.Int() + 1
 	}
-	out := append(append(append(c.stream.out, "event: "...), kind...), "\ndata: "...)
+	out := c.stream.out
+	if isEventName(kind) { // some servers send chunks of transcriptions without a type
+		out = append(append(append(out, "event: "...), kind...), '\n')
+	}
+	out = append(out, "data: "...)
 	at := len(out)
 	out = jsonedit.Append(out, e.data, edits)
 	if done && c.keeping.id != "" {
@@ -230,6 +238,10 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 // missing or implausible count with the gateway's own.
 func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Edit) ([]jsonedit.Edit, bool) {
 	c := r.completion
+	if c.route.IsAudio() {
+		c.hear(object)
+		return edits, false
+	}
 	switch kind {
 	case "message_start":
 		used := object.Get("message.usage")

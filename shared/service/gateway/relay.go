@@ -133,7 +133,7 @@ type relay struct {
 }
 
 func (r *relay) pass(e event) (done bool, f *failure) {
-	if isTyped(r.completion.request.Route) {
+	if isTyped(r.completion.request.Route) || r.completion.route.IsAudio() {
 		return r.passTyped(e)
 	}
 	if string(e.data) == "[DONE]" {

@@ -99,9 +99,11 @@ func bodyError(err error) *apierror.Error {
 
 // writeJSON sends a JSON response with its length, so that a client that is still sending its
 // request knows when the response is complete (see httpserver).
-func writeJSON(w http.ResponseWriter, status int, text []byte) {
+func writeJSON(w http.ResponseWriter, status int, text []byte) { writeWhole(w, status, jsonType, text) }
+
+func writeWhole(w http.ResponseWriter, status int, kind []string, text []byte) {
 	header := w.Header()
-	header["Content-Type"] = jsonType
+	header["Content-Type"] = kind
 	header["Cache-Control"] = noStore
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)

@@ -40,6 +40,10 @@ func (c *completion) reserve() *apierror.Error {
 // never shortens text.
 func (c *completion) most() budget.Amounts {
 	row := c.request.Model
+	if c.route.IsAudio() {
+		most := c.audioCounts(leastAudio)
+		return amounts(row, billed(most), most.AudioSeconds+most.Characters, 0)
+	}
 	prompts, completions := int64(1), int64(c.request.Completions)
 	switch c.route {
 	case catalog.Completions, catalog.Embeddings, catalog.Rerank, catalog.Score:
@@ -58,11 +62,15 @@ func (c *completion) most() budget.Amounts {
 	if c.route.Generates() {
 		generated = completions * int64(c.request.MostTokens)
 	}
-	amounts := budget.Amounts{Tokens: prompt + generated}
+	return amounts(row, prompt+generated, prompt, generated)
+}
+
+func amounts(row *catalog.Inference, tokens, prompt, generated int64) budget.Amounts {
+	most := budget.Amounts{Tokens: tokens}
 	if row.Price != nil {
-		amounts.Cost = row.Price.Most(prompt, generated)
+		most.Cost = row.Price.Most(prompt, generated)
 	}
-	return amounts
+	return most
 }
 
 func (c *completion) spend(used usage.Counts) {

@@ -24,7 +24,9 @@ type streamWriter struct {
 	controller *http.ResponseController
 	trailers   bool
 	every      time.Duration
-	out        []byte
+	// kind is the Content-Type of a response that is not a stream of events, or nil.
+	kind []string
+	out  []byte
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
@@ -45,7 +47,7 @@ func (s *streamWriter) startKeepAlive() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keepAlive == nil && !s.keepAliveStopped {
+	if s.keepAlive == nil && !s.keepAliveStopped && s.every > 0 {
 		s.keepAlive = time.AfterFunc(s.every, s.sendKeepAlive)
 	}
 }
@@ -97,6 +99,9 @@ func (s *streamWriter) begin() {
 	s.started = true
 	header := s.w.Header()
 	header["Content-Type"] = streamType
+	if s.kind != nil {
+		header["Content-Type"] = s.kind
+	}
 	header["Cache-Control"] = noStore
 	// Proxies such as nginx must not buffer chunks.
 	header.Set("X-Accel-Buffering", "no")

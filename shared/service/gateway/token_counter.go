@@ -186,4 +186,7 @@ func isInteger(value gjson.Result, n int64) bool {
 	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(buffer[:0], n, 10))
 }
 
-func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }
+// billed returns the tokens that count toward limits. A character of speech counts as a token.
+func billed(c usage.Counts) int64 {
+	return c.PromptTokens + c.CompletionTokens + c.Characters + audioTokens*c.AudioSeconds
+}

@@ -124,7 +124,7 @@ func (c *completion) appendEnd(out []byte) []byte {
 	switch {
 	case c.translation != nil:
 		return c.translation.End(out, c.counts)
-	case isTyped(c.route):
+	case isTyped(c.route), c.route.IsAudio():
 		return out // the last event has already been forwarded
 	}
 	return append(out, doneEvent...)

@@ -37,6 +37,8 @@ type usageBody struct {
 	Estimated        int64     `json:"estimated"`
 	// SessionSeconds is set only for models with realtime sessions. Jobs is set only for models with jobs.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
+	AudioSeconds   int64 `json:"audio_seconds,omitempty"`
+	Characters     int64 `json:"characters,omitempty"`
 	Jobs           int64 `json:"jobs,omitempty"`
 	// JobsCompleted also counts jobs that were accepted before this period.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
@@ -121,6 +123,7 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
 			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
 			JobsCompleted: sum.JobsCompleted, BatchRequests: sum.BatchRequests,
+			AudioSeconds: sum.AudioSeconds, Characters: sum.Characters,
 		}
 		if slices.Contains(q.groups, "account") {
 			row.Account = q.account
@@ -174,7 +177,7 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	table.UseCRLF = true
 	record := append(slices.Clone(q.groups), "requests", "prompt_tokens", "completion_tokens", "cached_tokens",
 		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency",
-		"jobs_completed", "batch_requests", "batch_cost")
+		"jobs_completed", "batch_requests", "batch_cost", "audio_seconds", "characters")
 	_ = table.Write(record) // fails if the client has disconnected
 	for _, row := range rows {
 		record = record[:0]
@@ -186,7 +189,8 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 			record = append(record, strconv.FormatInt(n, 10))
 		}
 		_ = table.Write(append(record, string(row.Cost), row.Currency, strconv.FormatInt(row.JobsCompleted, 10),
-			strconv.FormatInt(row.BatchRequests, 10), string(row.BatchCost)))
+			strconv.FormatInt(row.BatchRequests, 10), string(row.BatchCost),
+			strconv.FormatInt(row.AudioSeconds, 10), strconv.FormatInt(row.Characters, 10)))
 	}
 	table.Flush()
 	return nil

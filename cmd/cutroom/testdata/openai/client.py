@@ -188,7 +188,23 @@ def retries():
     assert answer.choices[0].message.content == "at last" and answer.model == "flaky"
 
 
+def audio():
+    said = {"model": "voice", "voice": "alloy", "input": "hello", "response_format": "mp3"}
+    mp3 = b"ID3" + b"x" * 100_000
+    assert client().audio.speech.create(**said).content == mp3
+    with client().audio.speech.with_streaming_response.create(**said) as answer:
+        assert b"".join(answer.iter_bytes()) == mp3 and answer.headers["content-type"] == "audio/mpeg"
+    asked = {"model": "ear", "file": ("a.wav", b"RIFF", "audio/wav"), "language": "en"}
+    heard = client().audio.transcriptions.create(**asked)
+    assert heard.text == "audio.wav 4 en" and heard.usage.seconds == 3, heard
+    assert client().audio.transcriptions.create(response_format="text", **asked) == "audio.wav 4 en"
+    events = list(client().audio.transcriptions.create(stream=True, **asked))
+    assert [e.type for e in events] == ["transcript.text.delta", "transcript.text.done"] and events[1].text == "audio.wav 4 en"
+    error = rejected(openai.NotFoundError, lambda: client().audio.speech.create(**{**said, "model": MODEL}))
+    assert error.code == "model_not_found"
+
+
 for check in (models, chat, limits, streaming, leaving_a_stream, tools, json_mode, structured_output, completions,
-              errors, broken_stream, timeouts, retries):
+              errors, broken_stream, timeouts, retries, audio):
     check()
     print(check.__name__, flush=True)

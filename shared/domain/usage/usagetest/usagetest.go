@@ -78,6 +78,7 @@ var tests = []test{
 		record.Counts = usage.Counts{
 			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6,
 			SessionSeconds: 7, Jobs: 8, Cost: 9, JobsCompleted: 10, BatchRequests: 11, BatchCost: 12,
+			AudioSeconds: 13, Characters: 14,
 		}
 		s.add(record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: record.Counts})

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,6 +129,7 @@ var dialectFields = map[catalog.Route][]field{
 	catalog.Embeddings:  {modelField, inputField},
 	catalog.Rerank:      {modelField, queryField, documentsField},
 	catalog.Score:       {modelField, text1Field, text2Field},
+	catalog.Speech:      {modelField, inputField},
 }
 
 func dialectField(route catalog.Route, name []byte) field {
@@ -146,7 +148,7 @@ func required(route catalog.Route) []field {
 		return []field{messagesField}
 	case catalog.Messages:
 		return []field{messagesField, maxTokensField}
-	case catalog.Responses, catalog.Embeddings:
+	case catalog.Responses, catalog.Embeddings, catalog.Speech:
 		return []field{inputField}
 	case catalog.Rerank:
 		return []field{documentsField, queryField}
@@ -188,6 +190,15 @@ func isUsual(route catalog.Route, name []byte) bool {
 		switch string(name) {
 		case "dimensions", "encoding_format", "input_type", "max_tokens_per_doc", "return_documents", "top_n",
 			"truncate_prompt_tokens", "user":
+			return true
+		}
+		return false
+	case catalog.Speech:
+		return slices.Contains([]string{"voice", "instructions", "response_format", "speed", "stream_format"}, string(name))
+	case catalog.Transcriptions:
+		switch string(name) {
+		case "model", "language", "prompt", "response_format", "temperature", "stream", "chunking_strategy", "include[]",
+			"timestamp_granularities[]", "known_speaker_names[]", "known_speaker_references[]":
 			return true
 		}
 		return false

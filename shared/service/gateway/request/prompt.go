@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -56,6 +57,12 @@ func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
 		s.prompt(inputField, value)
+	case s.route == catalog.Speech && value.Kind() == '"':
+		if s.characters = utf8.RuneCount(s.reader.string(value)); s.characters == 0 {
+			s.wrong(inputField, "input", apierror.InvalidValue, "input: expected text.")
+		}
+	case s.route == catalog.Speech:
+		s.wrongType(inputField, "input", "a string")
 	case value.Kind() != '"':
 		s.wrongType(inputField, "input", "a string or an array")
 	}
@@ -177,6 +184,9 @@ const maxTokenBytes = 256
 // never rejects a prompt that fits. ids is the number of token ids in the longest prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
+	if r.Route == catalog.Speech {
+		return most == 0 || r.Characters <= most
+	}
 	if ids > most {
 		return false
 	}

@@ -21,7 +21,8 @@ type Caller struct {
 	// Translated means that the request is a translation from another dialect.
 	Translated bool
 	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
-	MaxTokens int
+	MaxTokens   int
+	ContentType string
 }
 
 type Request struct {
@@ -40,8 +41,13 @@ type Request struct {
 	TextOnly    bool
 	// Store means that the caller allows the response to be kept.
 	Store bool
+	// Characters is the length of the text of speech.
+	Characters int
 
 	body []byte
+	// file is the audio to transcribe. boundary separates the parts of the form to send, and is empty for JSON.
+	file     []byte
+	boundary string
 	// edits lists the edits required by the rules, except for the model's name.
 	edits []jsonedit.Edit
 	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the prompt.
@@ -65,6 +71,9 @@ func unknown(param, format string, args ...any) *apierror.Error {
 // A null field counts as absent and is not forwarded. Duplicate names, and names that differ from a
 // known field only in case, are rejected, because model servers disagree about their meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
+	if route == catalog.Transcriptions {
+		return parseForm(body, caller)
+	}
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
 	}
@@ -111,6 +120,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
 		system: s.system, cacheKey: s.cacheKey, TextOnly: !s.beyondText,
 		Store:       route == catalog.Responses && s.members[storeField].kind != 'f',
+		Characters:  s.characters,
 		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
 	}
 	if tools := s.members[toolsField]; tools.present() {

@@ -12,7 +12,10 @@ import (
 
 // Body returns the caller's body with the rules' edits and the upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
-	name, _ := jsontext.AppendQuote(nil, upstreamModel)
+	name := []byte(upstreamModel)
+	if r.boundary == "" {
+		name, _ = jsontext.AppendQuote(nil, upstreamModel)
+	}
 	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
 	return jsonedit.New(r.body, edits)
 }

@@ -42,8 +42,10 @@ type scan struct {
 	respelled [fieldCount]bool
 	// tokenIDs is the number of token ids in all prompts together. longestIDs is the number in the longest prompt.
 	tokenIDs, longestIDs, prompts int
-	asText                        bool
-	beyondText                    bool
+	// characters is the length of the text of speech.
+	characters int
+	asText     bool
+	beyondText bool
 
 	// system is a system prompt outside the messages. cacheKey is the caller's prompt_cache_key.
 	system, cacheKey        span

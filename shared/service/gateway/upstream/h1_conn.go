@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -225,7 +226,7 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	}
 	field(" HTTP/1.1\r\nHost: ", target.Host)
 	field("\r\nUser-Agent: ", userAgent[0])
-	field("\r\nContent-Type: ", jsonType[0])
+	field("\r\nContent-Type: ", cmp.Or(r.ContentType, jsonType[0]))
 	field("\r\nAccept-Encoding: ", identityCoding[0])
 	if r.Stream {
 		field("\r\nAccept: ", streamType[0])

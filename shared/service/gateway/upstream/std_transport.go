@@ -28,6 +28,9 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 		// A nil value is not sent, but permits a retry if a kept connection has been closed.
 		"X-Idempotency-Key": nil,
 	}
+	if r.ContentType != "" {
+		header.Set("Content-Type", r.ContentType)
+	}
 	if r.Stream {
 		header["Accept"] = streamType
 	}

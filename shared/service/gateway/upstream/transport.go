@@ -36,6 +36,8 @@ var errSwitched = errors.New("the response switches to another protocol, which w
 type Request struct {
 	Route catalog.Route
 	Body  jsonedit.Edited
+	// ContentType is empty for JSON.
+	ContentType string
 	// Secret may be empty.
 	Secret string
 	// KeyHeader is the header that contains the plain secret, or empty for Authorization. Version
