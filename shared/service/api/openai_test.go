@@ -153,10 +153,8 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	form2("many long fields", edits, 400, "", "invalid_value", long...)
 	form2("no model", edits, 400, "model", "missing_required_parameter", prompt, photoPart)
 	form2("empty model", edits, 400, "model", "missing_required_parameter", text("model", ""), prompt, photoPart)
-	form2("two models", edits, 400, "model", "invalid_value", imageModel, imageModel, prompt, photoPart)
 	form2("two different models", videos, 400, "model", "invalid_value", model, text("model", "gen-2.1"), prompt, moviePart)
 	form2("unknown model", edits, 404, "model", "model_not_found", text("model", "gpt-image-2"), prompt, photoPart)
-	form2("model with a path", edits, 404, "model", "model_not_found", text("model", "../gen-image-2"), prompt, photoPart)
 	form2("long model", edits, 404, "model", "model_not_found", text("model", strings.Repeat("m", 70_000)), prompt, photoPart)
 	form2("video model for an image", edits, 404, "model", "model_not_found", model, prompt, photoPart)
 	form2("image model for a video", videos, 404, "model", "model_not_found", imageModel, prompt, moviePart)
@@ -166,16 +164,11 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	form2("empty image", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image", ""))
 	form2("unchosen image", edits, 400, "image", "missing_required_parameter", imageModel, prompt, unchosen("image"))
 	form2("text as an image", edits, 400, "image", "invalid_value", imageModel, prompt, text("image", "a cat"))
-	form2("video as an image", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image", movie))
-	form2("HTML as an image", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image", "<html>"))
 	form2("SVG as an image", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image", "<svg xmlns='http://www.w3.org/2000/svg'/>"))
 	form2("three images", edits, 400, "image", "invalid_value", imageModel, prompt, upload("image[]", photo), upload("image[]", photo), upload("image[]", photo))
 	form2("mask", edits, 400, "mask", "invalid_value", imageModel, prompt, photoPart, upload("mask", photo))
 	form2("no prompt", edits, 400, "prompt", "missing_required_parameter", imageModel, photoPart)
-	form2("blank prompt", edits, 400, "prompt", "missing_required_parameter", imageModel, photoPart, text("prompt", " \n"))
 	form2("long prompt", edits, 400, "prompt", "invalid_value", imageModel, photoPart, text("prompt", strings.Repeat("x", 4001)))
-	form2("prompt that is not UTF-8", edits, 400, "prompt", "invalid_value", imageModel, photoPart, text("prompt", "\xff\xfe"))
-	form2("two prompts", edits, 400, "prompt", "invalid_value", imageModel, photoPart, prompt, prompt)
 	for _, n := range []string{"0", "-1", "5", "1000000000000", "1e3", "two", "1.5", "0x2"} {
 		code := "invalid_type"
 		switch n {
@@ -213,24 +206,17 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	form2("101 parts", edits, 400, "", "invalid_value", slices.Repeat([]part{text("user", "x")}, 101)...)
 
 	asJSON("no body", videos, "", 400, "model", "missing_required_parameter")
-	asJSON("null", videos, "null", 400, "model", "missing_required_parameter")
-	asJSON("list", videos, "[]", 400, "", "invalid_value")
 	asJSON("syntax", videos, `{"model": `, 400, "", "invalid_json")
 	asJSON("not UTF-8", videos, "{\"model\": \"\xff\"}", 400, "", "invalid_json")
-	asJSON("deep", videos, strings.Repeat(`{"a":`, 20_000)+"1"+strings.Repeat("}", 20_000), 400, "", "")
-	asJSON("many values", videos, `{"a":[`+strings.Repeat("1,", 20_000)+`1]}`, 400, "", "invalid_value")
 	asJSON("large", videos, `{"prompt":"`+strings.Repeat("x", 9<<20)+`"}`, 413, "", "request_too_large")
 	asJSON("model is a number", videos, `{"model": 1}`, 400, "model", "invalid_value")
-	asJSON("prompt is a list", videos, `{"model": "gen-2.5", "prompt": ["x"]}`, 400, "prompt", "invalid_value")
 	asJSON("size is an object", videos, `{"model": "gen-pro-t2v", "prompt": "x", "size": {}}`, 400, "size", "invalid_value")
 	asJSON("URL", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"image_url": "https://example.com/a.mp4"}}`, 400, "input_reference", "invalid_value")
 	asJSON("local file", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"image_url": "file:///etc/passwd"}}`, 400, "input_reference", "invalid_value")
-	asJSON("URL without data", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"image_url": "data:video/mp4"}}`, 400, "input_reference", "invalid_value")
 	asJSON("not base64", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"image_url": "data:video/mp4;base64,AAAA*A=="}}`, 400, "input_reference", "invalid_value")
 	asJSON("file is a number", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": 7}`, 400, "input_reference", "invalid_value")
 	asJSON("file of another account", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": {"file_id": "`+stored.ID+`"}}`, 400, "input_reference", "invalid_value")
 	asJSON("n is an object", edits, `{"model": "gen-image-2", "prompt": "x", "n": {"a": 1}, "images": [{"image_url": `+data("image/png", photo)+`}]}`, 400, "n", "invalid_type")
-	asJSON("n is huge", edits, `{"model": "gen-image-2", "prompt": "x", "n": 1e300, "images": [{"image_url": `+data("image/png", photo)+`}]}`, 400, "n", "invalid_type")
 	asJSON("many files", videos, `{"model": "gen-2.5", "prompt": "x", "input_reference": [`+strings.Repeat(`"file_0",`, 4000)+`"file_0"]}`, 400, "input_reference", "invalid_value")
 	asJSON("images is empty", edits, `{"model": "gen-image-2", "prompt": "x", "images": []}`, 400, "image", "missing_required_parameter")
 
@@ -239,29 +225,19 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 		{"no key", "POST", videos, "", formKind, formBody, 401, "", "invalid_api_key"},
 		{"unknown key", "POST", videos, "ck_unknown_key", formKind, formBody, 401, "", "invalid_api_key"},
 		{"wrong type", "POST", videos, studio, "text/plain", formBody, 400, "", "invalid_value"},
-		{"no type", "POST", videos, studio, "", formBody, 400, "", "invalid_value"},
-		{"URL-encoded", "POST", videos, studio, "application/x-www-form-urlencoded", "model=gen-2.5", 400, "", "invalid_value"},
-		{"no boundary", "POST", videos, studio, "multipart/form-data", formBody, 400, "", "invalid_value"},
-		{"wrong boundary", "POST", videos, studio, "multipart/form-data; boundary=y", formBody, 400, "", "invalid_value"},
 		{"truncated form", "POST", videos, studio, formKind, formBody[:len(formBody)-20], 400, "", "invalid_value"},
-		{"part without a name", "POST", videos, studio, "multipart/form-data; boundary=y", "--y\r\n\r\nx\r\n--y--\r\n", 400, "", "invalid_value"},
 		{"PUT", "PUT", videos, studio, formKind, formBody, 405, "", ""},
-		{"GET edits", "GET", edits, studio, "", "", 405, "", ""},
-		{"DELETE list", "DELETE", videos, studio, "", "", 405, "", ""},
 		{"POST one", "POST", videos + "/" + own, studio, jsonType, "{}", 405, "", ""},
 		{"unknown path", "GET", "/v1/images/variations", studio, "", "", 404, "", ""},
 		{"remix of a video that is not ready", "POST", videos + "/" + own + "/remix", studio, jsonType, `{"prompt":"x"}`, 409, "", ""},
 		{"remix of another account's video", "POST", videos + "/" + own + "/remix", rival, jsonType, `{"prompt":"x"}`, 404, "", ""},
 		{"remix of an image", "POST", videos + "/" + imageJob + "/remix", studio, jsonType, `{"prompt":"x"}`, 404, "", ""},
-		{"remix of nothing", "POST", videos + "/job_0/remix", studio, jsonType, `{"prompt":"x"}`, 404, "", ""},
 		{"GET remix", "GET", videos + "/" + own + "/remix", studio, "", "", 405, "", ""},
-		{"GET edits of videos", "GET", videos + "/edits", studio, "", "", 405, "", ""},
 		{"edit without a video", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x"}`, 400, "video", "missing_required_parameter"},
 		{"edit of another account's video", "POST", videos + "/edits", rival, jsonType, `{"prompt":"x","video":{"id":"` + own + `"}}`, 404, "", ""},
 		{"edit of a path", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":"../` + own + `"}}`, 404, "", ""},
 		{"edit of a long id", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":"` + strings.Repeat("x", 9000) + `"}}`, 404, "", ""},
 		{"edit of an empty id", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":""}}`, 400, "video", "invalid_value"},
-		{"edit of a number", "POST", videos + "/edits", studio, jsonType, `{"prompt":"x","video":{"id":7}}`, 400, "video", "invalid_value"},
 		{"unclean path", "GET", videos + "//" + own, studio, "", "", 404, "", ""},
 		{"another account's video", "GET", videos + "/" + own, rival, "", "", 404, "", ""},
 		{"another account's content", "GET", videos + "/" + own + "/content", rival, "", "", 404, "", ""},
@@ -274,8 +250,6 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 		{"early thumbnail", "GET", videos + "/" + own + "/content?variant=thumbnail", studio, "", "", 409, "", ""},
 		{"unknown variant", "GET", videos + "/" + own + "/content?variant=spritesheet", studio, "", "", 400, "variant", "invalid_value"},
 		{"limit 0", "GET", videos + "?limit=0", studio, "", "", 400, "limit", "integer_below_min_value"},
-		{"limit 1001", "GET", videos + "?limit=1001", studio, "", "", 400, "limit", "integer_above_max_value"},
-		{"limit x", "GET", videos + "?limit=x", studio, "", "", 400, "limit", "invalid_type"},
 		{"order", "GET", videos + "?order=up", studio, "", "", 400, "order", "invalid_value"},
 	}...)
 	for _, c := range calls {
@@ -340,6 +314,7 @@ func TestOpenAIScopesApply(t *testing.T) {
 	id := w.openAIForm("/v1/videos", right, form...).video(t).ID
 	for name, a := range map[string]answer{
 		"create with another model's token": w.openAIForm("/v1/videos", wrong, form...),
+		"remix with another model's token":  w.openAI("POST", "/v1/videos/"+id+"/remix", wrong, "application/json", `{"prompt":"x"}`),
 		"read with another model's token":   w.openAI("GET", "/v1/videos/"+id, wrong, "", ""),
 		"list with a token":                 w.openAI("GET", "/v1/videos", right, "", ""),
 		"delete with a token":               w.openAI("DELETE", "/v1/videos/"+id, right, "", ""),
