@@ -147,7 +147,7 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	if e.has(look.Stabilize) {
 		const found = "motion.trf"
 		steady := "vidstabtransform=input=" + found + ":smoothing=12"
-		if err := before(same, "format=yuv420p,vidstabdetect=result="+found, "-f", "null", "pipe:1"); err != nil {
+		if err := before(same, "format=yuv420p,vidstabdetect=accuracy=8:result="+found, "-f", "null", "pipe:1"); err != nil {
 			if ctx.Err() != nil {
 				return "", err
 			}
@@ -215,6 +215,9 @@ func (e *edit) sound(seconds float64) string {
 func (e *edit) finish(link string) (string, error) {
 	clip := e.clip
 	clip.Width, clip.Height, clip.Length = e.size.Width, e.size.Height, e.spec.Duration.Seconds()
+	if at := slices.IndexFunc(e.asked.Edits, look.Edit.Crops); at >= 0 && e.asked.Edits[at].Name() != "letterbox" {
+		clip.Right, clip.Down = 0, 0 // the subject is already in the center
+	}
 	for _, edit := range e.asked.Edits {
 		switch edit.Name() {
 		case look.Title:

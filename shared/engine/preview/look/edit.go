@@ -205,8 +205,8 @@ func operations() []operation {
 			phrases: []string{"letterboxed", "letterbox to", "black bars", "cinema bars", "cinematic bars", "pad to"},
 			takes:   ratio, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)',pad=%[2]d:%[3]d:-1:-1:black",
-					a.proportion(2.39), c.Width, c.Height)
+				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'%[4]s,pad=%[2]d:%[3]d:-1:-1:black",
+					a.proportion(2.39), c.Width, c.Height, c.around())
 			}},
 		},
 		{
@@ -359,7 +359,7 @@ func (e Edit) OnlySound() bool {
 }
 
 func (e Edit) Still() bool { return e.still }
-func (e Edit) Crops() bool { return e.name == "crop" || e.name == "zoom in" }
+func (e Edit) Crops() bool { return e.name == "crop" || e.name == "zoom in" || e.name == "letterbox" }
 
 // NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
 // the reference image becomes the background.

@@ -113,7 +113,7 @@ func (asked *wishes) look(seed uint32) Look {
 	for _, modifier := range asked.modifiers {
 		look.Ops = append(look.Ops, stronger(modifier.ops(), modifier.by)...)
 	}
-	if len(look.Names) > 0 || len(look.Ops) == 0 { // plain changes are exact
+	if !slices.Equal(look.Names, []string{"enhanced"}) && (len(look.Names) > 0 || len(look.Ops) == 0) { // plain changes are exact
 		look.Ops = begin(Variation(seed), look.Ops)
 	}
 	look.Ops = fuse(look.Ops)
