@@ -61,7 +61,8 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	return leave, nil
 }
 
-func (h *hijacker) answerPings() func(context.Context, []byte) bool {
+// limitControls returns a function that is called for each ping and pong. It closes the connection after too many.
+func (h *hijacker) limitControls() func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {
 		if pings.Allow() {

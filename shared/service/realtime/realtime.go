@@ -234,6 +234,9 @@ func (s *Server) guests() []guest {
 	return slices.Collect(maps.Keys(s.open))
 }
 
+// hangUpTime limits how long drain waits for handlers whose connections are closed, so that the server always exits.
+const hangUpTime = 10 * time.Second
+
 // drain ends all sessions and lobbies, and waits until their connections are closed.
 func (s *Server) drain() {
 	s.mu.Lock()
@@ -258,5 +261,9 @@ func (s *Server) drain() {
 	for _, g := range s.guests() {
 		g.hangUp()
 	}
-	<-gone
+	select {
+	case <-gone:
+	case <-time.After(hangUpTime):
+		s.config.Logger.Error("some sessions did not end")
+	}
 }

@@ -65,10 +65,12 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // accept upgrades a request. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
+	mayControl := h.limitControls()
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		// Origins are checked after authentication. A wrong origin is rejected on the open connection.
 		InsecureSkipVerify: true,
-		OnPingReceived:     h.answerPings(),
+		OnPingReceived:     mayControl,
+		OnPongReceived:     func(ctx context.Context, text []byte) { mayControl(ctx, text) },
 		// Compression would not make JPEG frames smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"regexp"
 	"runtime"
@@ -246,6 +245,25 @@ func (w *world) unanswered(r *Room) (socket *websocket.Conn, offer string) {
 	return socket, message.Offer.Sdp
 }
 
+// A ping costs the server a pong, so that a client could use up the processor with pings.
+func TestPingFloodDisconnects(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	socket, _ := w.unanswered(r)
+	ctx := await.Context(t)
+	go func() {
+		for socket.Ping(ctx) == nil {
+		}
+	}()
+	for {
+		if _, _, err := socket.Read(ctx); ctx.Err() != nil {
+			t.Fatal("the connection is still open")
+		} else if err != nil {
+			return
+		}
+	}
+}
+
 func heap() int {
 	var memory runtime.MemStats
 	runtime.GC()
@@ -256,6 +274,7 @@ func heap() int {
 // The library keeps state for every sender of reports, even for an invented one, so their number is limited.
 func TestReportSendersAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
+	bounds.connected.Store(1)
 	bounds.reports.SetLimit(rate.Inf)
 	passed := 0
 	for i := range 5_000 {
@@ -353,10 +372,16 @@ func TestSequenceNumberJumpsAreLimited(t *testing.T) {
 // A participant's packets are counted before they are decrypted.
 func TestMediaIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
-	bounds.buffer(packetio.RTPBufferPacket, 1)
+	packet := []byte{0x80, payloadVP8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}
+	for _, connected := range []time.Time{{}, time.Now()} {
+		if bounds.connected.Store(max(0, connected.UnixNano())); !bounds.drops(packet) {
+			t.Errorf("media passes before the library accepts streams")
+		}
+	}
+	bounds.connected.Store(1)
 	passed := 0
 	for range 10 * mediaRate {
-		if !bounds.drops([]byte{0x80, payloadVP8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}) {
+		if !bounds.drops(packet) {
 			passed++
 		}
 	}
@@ -475,6 +500,9 @@ func TestStreamsBelongToOneSection(t *testing.T) {
 	}
 	if _, err := read(section+"a=fmtp:96 "+strings.Repeat("a=1;", 1000)+"\r\n", "a", 5); !errors.Is(err, errOffer) {
 		t.Errorf("a line of 4 kB: %v", err)
+	}
+	if d, err := read(section+"a=fmtp:96 "+strings.Repeat("a=1;", 400)+"\r\n", "a", 5); err != nil || strings.Contains(d.text, "fmtp") {
+		t.Errorf("long parameters are kept: %v", err)
 	}
 	bounds := newIntake(func() {})
 	bounds.buffer(packetio.RTPBufferPacket, 7)
@@ -602,7 +630,7 @@ func TestForgedRecordsAreDropped(t *testing.T) {
 		_, _ = socket.Write(plain(kind))
 	}
 	bounds := newIntake(func() { t.Error("the participant ends") })
-	bounds.early.Store(math.MinInt64)
+	bounds.connected.Store(1)
 	for range 100 {
 		for _, kind := range []byte{20, 21, 23, 24, 25} {
 			if !bounds.drops(plain(kind)) {
@@ -1130,7 +1158,8 @@ func TestClosedStreamsAndUnknownReportsNeedNothing(t *testing.T) {
 func TestUnreadPacketsNeedLittleMemory(t *testing.T) {
 	for _, reports := range []int{0, maxReported} {
 		i, packet, kept := newIntake(func() {}), make([]byte, 1000), 0
-		packet[1] = firstKind
+		packet[1] = senderReport
+		i.delivered.SetLimit(rate.Inf)
 		var last io.ReadWriter
 		for n := range maxStreams {
 			kind := packetio.RTPBufferPacket

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"maps"
-	"math"
 	"math/bits"
 	"net"
 	"sync"
@@ -27,8 +26,9 @@ const (
 	// maxUnread limits the unread bytes of a stream, because the stream may have no reader. The limit is maxFew for
 	// reports, and for all streams while their total exceeds maxAllUnread.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
-	// maxEarly limits the bytes of media that a client sends before the handshake has ended.
-	maxEarly = 64 << 10
+	// settleTime is how long after the handshake media and reports are dropped. Until the library has started to accept
+	// streams, a packet of a new stream makes Close wait forever, and the library would queue megabytes.
+	settleTime = 100 * time.Millisecond
 	// maxHandshake is the maximum size of a client's handshake in bytes. Most handshakes take 3 KB, plus repetitions
 	// after losses.
 	maxHandshake = 32 << 10
@@ -48,6 +48,9 @@ const (
 	// reportRate and reportBurst limit the bytes of reports. Each packet counts as reportHead bytes more than its
 	// size. Browsers send about 20 packets of 100 bytes per second.
 	reportRate, reportBurst, reportHead = 40_000, 80_000, 200
+	// deliveryRate and deliveryBurst limit the reports that reach streams. A browser's 20 packets with three reports
+	// each reach two streams.
+	deliveryRate, deliveryBurst = 500, 1000
 	// mediaRate limits the media packets per second. A camera at 5 Mbit/s sends 600. unwantedRate is the
 	// limit for clients that may only watch.
 	mediaRate, unwantedRate = 3000, 50
@@ -81,13 +84,14 @@ type intake struct {
 	turns    map[uint32]*sync.Mutex
 	shared   newest
 	channels atomic.Int64
-	early    atomic.Int64
+	// connected is when the handshake ended, in Unix nanoseconds, or 0.
+	connected atomic.Int64
 	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
 	handshake, allData atomic.Int64
 	padding            atomic.Int64
 	candidates         *rate.Limiter
 	feedback           *rate.Limiter
-	reports            *rate.Limiter
+	reports, delivered *rate.Limiter
 	media, gaps        *rate.Limiter
 	checks             *rate.Limiter
 	data               *rate.Limiter
@@ -101,7 +105,8 @@ func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
 		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, reportBurst),
-		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
+		delivered: rate.NewLimiter(deliveryRate, deliveryBurst),
+		media:     rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
 		turns: map[uint32]*sync.Mutex{}, layered: map[string]bool{},
@@ -126,7 +131,6 @@ func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWr
 	}
 	excess := len(i.streams) > maxStreams || i.reported > maxReported || i.opened > maxOpened
 	i.mu.Unlock()
-	i.early.Store(math.MinInt64) // the handshake has ended
 	if excess {
 		_ = s.Close()
 		go i.overflow()
@@ -141,9 +145,10 @@ func (i *intake) claim(d description) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	named := func(mid string, byRID bool) bool {
-		before, known := i.layered[mid]
-		i.layered[mid] = byRID
-		return !known || before == byRID
+		if _, known := i.layered[mid]; !known {
+			i.layered[mid] = byRID
+		}
+		return i.layered[mid] == byRID
 	}
 	for mid := range d.layered {
 		if !named(mid, true) {
@@ -161,15 +166,16 @@ func (i *intake) claim(d description) bool {
 }
 
 // drops reports whether a packet (RFC 7983, section 7) must be dropped. It drops excess connectivity checks, early
-// media (of which the library would queue megabytes), excess handshake records (whose messages the library would
-// keep), data beyond dataRate, and packets of other kinds.
+// media, excess handshake records (whose messages the library would keep), data beyond dataRate, and packets of other
+// kinds.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) < 2:
 	case packet[0] < 4:
 		return !i.checks.Allow()
 	case packet[0] >= 128 && packet[0] <= 191:
-		return i.early.Load() >= 0 && i.early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
+		connected := i.connected.Load()
+		return connected == 0 || time.Since(time.Unix(0, connected)) < settleTime || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
 		handshake, ok := i.records(packet)
 		return !ok || i.handshake.Add(int64(handshake)) > maxHandshake ||
@@ -205,7 +211,7 @@ func (i *intake) knowsSource(packet []byte) bool {
 // packet could end the connection.
 func (i *intake) records(packet []byte) (handshake int, ok bool) {
 	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
-	ended := i.early.Load() < 0
+	ended := i.connected.Load() != 0
 	for len(packet) > 0 {
 		if len(packet) < head {
 			return 0, false
@@ -250,9 +256,10 @@ type stream struct {
 }
 
 // Write drops excess padding at the start of a stream. If the stream is undeclared, the library
-// would keep every such packet. It also drops unknown reports, which the library writes to all streams.
+// would keep every such packet. It also drops excess and unknown reports, because the library may write each report of
+// a packet to all streams.
 func (s *stream) Write(packet []byte) (int, error) {
-	if s.reports && (len(packet) < 2 || !isKnown(packet[1])) {
+	if s.reports && (len(packet) < 2 || !isKnown(packet[1]) || !s.of.delivered.Allow()) {
 		return len(packet), nil
 	}
 	if s.started = s.started || !isPadding(packet); !s.started && s.of.padding.Add(1) > maxPadding {
@@ -445,10 +452,12 @@ const (
 	asksAgain, tellsTime = 1, 15
 )
 
-// The range of report types that the server reads, except for otherKind (RFC 3550, section 12.1, and RFC 4585).
-const firstKind, otherKind, aboutPictures = 200, 204, 206
+// The report types that the server reads (RFC 3550, section 12.1, and RFC 4585).
+const senderReport, receiverReport, aboutPictures = 200, 201, 206
 
-func isKnown(kind byte) bool { return kind >= firstKind && kind <= aboutPictures && kind != otherKind }
+func isKnown(kind byte) bool {
+	return kind == senderReport || kind == receiverReport || kind == aboutTransport || kind == aboutPictures
+}
 
 // known removes reports of unknown types and incomplete time reports. The library allocates 30
 // bytes or more for each announced element before it checks that the element is there.

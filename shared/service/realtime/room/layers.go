@@ -19,6 +19,8 @@ const (
 	// maxLine is the maximum length of a line in bytes. A long line would be slow, because the library compares its
 	// elements with each other.
 	maxLine = 2 << 10
+	// maxParameters limits a codec's parameters, in bytes, because the library compares those of all sections.
+	maxParameters = 128
 	// leastElement is the minimum average size, in bytes, of a line or of a section's codec.
 	leastElement = 8
 )
@@ -116,7 +118,7 @@ func tidySection(media *sdp.MediaDescription) (sources []uint32) {
 		case "rid":
 			return best != "" && first == best
 		case "rtpmap", "fmtp", "rtcp-fb":
-			return first == "*" || slices.Contains(codecs, first)
+			return len(a.Value) <= maxParameters && (first == "*" || slices.Contains(codecs, first))
 		case "extmap":
 			uri, _ := cut(second)
 			return slices.Contains(extensions, uri)

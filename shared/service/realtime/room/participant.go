@@ -83,6 +83,7 @@ func (p *participant) newPeer() (*peer, error) {
 	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
 			one.connected.Store(true)
+			one.bounds.connected.CompareAndSwap(0, time.Now().UnixNano())
 			p.room.keyAsked.Store(true)
 		}
 	})
@@ -172,8 +173,9 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 		_ = socket.Close(websocket.StatusNormalClosure, "") // fails if the client has disconnected
 		cut.Stop()
 	}
-	_ = p.own.Close()
-	_ = p.other.Close()
+	if err := errors.Join(p.own.Close(), p.other.Close()); err != nil {
+		p.room.server.config.Logger.Error("cannot close a WebRTC connection", "error", err)
+	}
 }
 
 func leave(why livekit.DisconnectReason, action livekit.LeaveAction) *livekit.SignalResponse {

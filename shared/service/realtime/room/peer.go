@@ -20,6 +20,8 @@ const (
 	aliveTime                    = 2 * time.Second
 	// gatherTime limits how long to wait for the server's addresses. A closed peer never gets them.
 	gatherTime = 10 * time.Second
+	// closeTime limits how long to wait for the library to close a connection. It closes most of them in milliseconds.
+	closeTime = 2 * time.Second
 	// dataRetry limits the pause between two attempts to open a data connection. The library makes nine attempts, and
 	// applies no other description in the meantime.
 	dataRetry = 3 * time.Second
@@ -44,6 +46,18 @@ type peer struct {
 	connected, associates atomic.Bool
 	early                 atomic.Int32
 	described             atomic.Int64
+}
+
+// Close fails after closeTime, so that a deadlock in the library does not stop the server from exiting.
+func (p *peer) Close() error {
+	closed := make(chan error, 1)
+	go func() { closed <- p.PeerConnection.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTime):
+		return errors.New("room: the WebRTC library does not close the connection")
+	}
 }
 
 // maxEarlyDescriptions limits a client's descriptions before it is connected. Clients send one or two.

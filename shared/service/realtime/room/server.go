@@ -1,6 +1,7 @@
 package room
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -17,6 +20,9 @@ import (
 const Path = "/v1/rooms/"
 
 const tokenTime = 5 * time.Minute
+
+// maxDescriptions limits the session descriptions that are applied concurrently.
+const maxDescriptions = 64
 
 type ServerConfig struct {
 	Ports   *Ports
@@ -33,6 +39,8 @@ type ServerConfig struct {
 type Server struct {
 	config ServerConfig
 	tokens *livekit.Tokens
+	// descriptions lets each account apply one session description at a time, because a description takes milliseconds.
+	descriptions *ratelimit.Turns
 
 	mu    sync.Mutex
 	rooms map[string]*Room
@@ -41,7 +49,10 @@ type Server struct {
 var _ http.Handler = (*Server)(nil)
 
 func NewServer(c ServerConfig) *Server {
-	return &Server{config: c, tokens: livekit.NewTokens(c.Secret, c.Now), rooms: map[string]*Room{}}
+	return &Server{
+		config: c, tokens: livekit.NewTokens(c.Secret, c.Now), rooms: map[string]*Room{},
+		descriptions: ratelimit.NewTurns(maxDescriptions, maxDescriptions-1),
+	}
 }
 
 // Open opens a room. The caller must close it.
@@ -200,8 +211,18 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 // library has already responded.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
+	var socket *websocket.Conn
+	controls := rate.NewLimiter(5, 50)
+	mayControl := func(context.Context, []byte) bool {
+		allowed := controls.Allow()
+		if !allowed {
+			go socket.CloseNow()
+		}
+		return allowed
+	}
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
+		OnPingReceived: mayControl, OnPongReceived: func(ctx context.Context, text []byte) { mayControl(ctx, text) },
 	})
 	if err == nil {
 		socket.SetReadLimit(maxSignal)

@@ -127,11 +127,24 @@ func (p *participant) handle(message *livekit.SignalRequest) {
 	}
 }
 
+// takeTurn waits for the account's other session descriptions. If that takes too long, it does not wait any longer.
+func (p *participant) takeTurn() (release func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
+	defer cancel()
+	turns, account := p.room.server.descriptions, p.room.Account()
+	if !turns.Take(ctx, account) {
+		return func() {}
+	}
+	return func() { turns.Release(account) }
+}
+
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	if !p.own.mayDescribe() || !p.offers.Allow() {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
+	release := p.takeTurn()
+	defer release()
 	read, err := readOffer(offer.Sdp)
 	if err != nil {
 		p.fails(err)
@@ -165,6 +178,8 @@ func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.other.mayDescribe() || !p.offers.Allow() {
 		return
 	}
+	release := p.takeTurn()
+	defer release()
 	read, err := readOffer(answer.Sdp)
 	if err == nil {
 		err = p.other.describeClient(webrtc.SDPTypeAnswer, read)
