@@ -30,7 +30,7 @@ func TestBodiesNeedLittleMemory(t *testing.T) {
 		"escapes":          alloctest.Filled(most, `{"prompt":"`, `\u0000`, `"}`),
 	}
 	lines := []string{
-		"POST /v1/models/resolve", "POST /v1/understand", "POST /v1/client-tokens", "POST /v1/keys", "PUT /v1/budgets",
+		"POST /v1/models/resolve", "POST /v1/understand", "POST /v1/client/tokens", "POST /v1/keys", "PUT /v1/budgets",
 		"POST /v1/files", "POST /v1/webhooks", "POST /v1/tokens", "POST /v1/realtime/tokens",
 	}
 	for name, body := range bodies {

@@ -44,12 +44,13 @@ func TestModelNamesAreResolved(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	for items, message := range map[int]string{
-		5_001: "The list has 5001 items; the maximum is 1000.", 100_001: "The body has more than 10000 values.",
+	for items, c := range map[int]struct{ path, message string }{
+		5_001:   {"/v1/models/resolve", "The list has 5001 items; the maximum is 1000."},
+		100_001: {"/v1/client/tokens", "The body has more than 10000 values."},
 	} {
 		long := `{"models": [` + strings.Repeat("1,", items-1) + `1]}`
-		a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")
-		if a.status != 422 || len(a.body) > 2*len(long) || !strings.Contains(a.body, message) {
+		a := w.request(http.MethodPost, c.path, studio, strings.NewReader(long), "Content-Type: application/json")
+		if a.status != 422 || len(a.body) > 2*len(long) || !strings.Contains(a.body, c.message) {
 			t.Errorf("a list of %d numbers: %d with %d bytes, %.200s", items, a.status, len(a.body), a.body)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
 )
 
 // editImages serves edits, and generations if the model needs no image. It waits for the images.
@@ -67,6 +69,9 @@ type imageFormat struct {
 // maxJPEG is the maximum size, in pixels, of the images of a model that offers JPEGs, which are converted in memory.
 const maxJPEG = 16 << 20
 
+// maxJPEGResponses limits an account's unread responses with JPEGs, because each has temporary files.
+const maxJPEGResponses = 16
+
 // imageBody is OpenAI's image object without b64_json.
 type imageBody struct {
 	URL           string  `json:"url,omitempty"`
@@ -75,6 +80,13 @@ type imageBody struct {
 
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
 func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, format imageFormat) (err error) {
+	if format.jpeg {
+		leave, ok := s.streams.Enter(ratelimit.OpenLimit{Name: "jpegs/" + jobs[0].Account, Most: maxJPEGResponses})
+		if !ok {
+			return fault.New(fault.Limited, "Too many responses with JPEGs are being sent. Read them first.")
+		}
+		defer leave()
+	}
 	data, images := make([]imageBody, len(jobs)), make([]io.ReadCloser, len(jobs))
 	for i, j := range jobs {
 		if j.Result.EnhancedPrompt != "" {

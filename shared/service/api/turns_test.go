@@ -131,10 +131,16 @@ func TestSlowReadersOfJPEGsDelayNobody(t *testing.T) {
 		for _, account := range []string{"one", "two", "three"} {
 			go send(stalled{httptest.NewRecorder(), nil, end}, account)
 		}
+		for range maxJPEGResponses - 1 {
+			go send(stalled{httptest.NewRecorder(), nil, end}, "one")
+		}
 		synctest.Wait()
 		w := httptest.NewRecorder()
 		if err := send(w, "fast"); err != nil || !strings.HasSuffix(w.Body.String(), "]}") {
 			t.Errorf("%v %s", err, w.Body)
+		}
+		if err := send(httptest.NewRecorder(), "one"); !fault.Is(err, fault.Limited) {
+			t.Errorf("an account with many unread responses: %v", err)
 		}
 		close(end)
 		synctest.Wait()

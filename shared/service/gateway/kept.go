@@ -29,7 +29,7 @@ import (
 
 const (
 	// maxKeptText limits the sizes of a kept input and of a kept response, each in bytes before compression.
-	maxKeptText = 4 << 20
+	maxKeptText = 1 << 20
 	keepTimeout = 5 * time.Second
 	// maxReferences limits the references in a call. maxFound limits the kept responses that a call reads.
 	maxReferences, maxFound = 10_000, 64
@@ -244,7 +244,12 @@ func (c *completion) prepareKeeping() *apierror.Error {
 	if len(input) > maxKeptText {
 		return nil
 	}
-	packed := pack(input)
+	// White space costs a later call processor time, but no tokens.
+	var compact bytes.Buffer
+	if json.Compact(&compact, input) != nil {
+		return nil
+	}
+	packed := pack(compact.Bytes())
 	if len(packed) > response.MaxBytes {
 		return nil
 	}

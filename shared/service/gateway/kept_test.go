@@ -49,7 +49,7 @@ func TestReferencesMakeFewQueries(t *testing.T) {
 func TestReferencesToALargeItemStayWithinTheBodyLimit(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: oneRow, responses: responses(t)})
-	large := `{"type":"message",` + strings.Repeat(" ", 3<<20) + `"role":"user","id":"m0","content":"hello"}`
+	large := `{"type":"message","role":"user","id":"m0","content":"` + strings.Repeat("a", 1000<<10) + `"}`
 	id := gjson.Get(w.post("/v1/responses", `{"model":"small","input":[`+large+`]}`).body, "id").Str
 	references := strings.Repeat(`{"type":"item_reference","id":"m0"},`, 2000)
 	body := `{"model":"small","previous_response_id":"` + id + `","input":[` + strings.TrimSuffix(references, ",") + `]}`
@@ -59,6 +59,12 @@ func TestReferencesToALargeItemStayWithinTheBodyLimit(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; a.status != 413 || used > 100 {
 		t.Errorf("%d MiB allocated: %d %.200s", used, a.status, a.body)
+	}
+	body = `{"model":"small","input":[{"role":"user",` + strings.Repeat(" ", 1000<<10) + `"content":"x"}]}`
+	id = gjson.Get(w.post("/v1/responses", body).body, "id").Str
+	w.post("/v1/responses", `{"model":"small","input":"y","previous_response_id":"`+id+`"}`)
+	if seen := u.seen(); len(seen[len(seen)-1].body) > 10_000 {
+		t.Errorf("white space of %d bytes is kept", len(seen[len(seen)-1].body))
 	}
 }
 
@@ -190,7 +196,7 @@ func TestMissingResponsesAreRejected(t *testing.T) {
 	ask := func(body string) answer { return w.post("/v1/responses", `{"model":"small",`+body+`}`) }
 	id := func(a answer) string { return gjson.Get(a.body, "id").Str }
 	private := ask(`"input":"x","store":false`)
-	large := ask(`"input":"` + strings.Repeat("x", 4<<20) + `"`)
+	large := ask(`"input":"` + strings.Repeat("x", 1<<20) + `"`)
 	for _, a := range []answer{private, large} {
 		if gjson.Get(a.body, "store").Raw != "false" {
 			t.Errorf("%d %.200s", a.status, a.body)
@@ -204,10 +210,10 @@ func TestMissingResponsesAreRejected(t *testing.T) {
 		gjson.Get(a.body, "error.code").Str != "array_above_max_length" {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}
-	big := `{"id":"big","role":"user","content":"` + strings.Repeat("y", 2<<20) + `"}`
+	big := `{"id":"big","role":"user","content":"` + strings.Repeat("y", 1000<<10) + `"}`
 	last := id(ask(`"input":[` + big + `]`))
 	if a := ask(`"previous_response_id":"` + last + `","input":[{"type":"item_reference","id":"big"}` +
-		strings.Repeat(`,{"type":"item_reference","id":"big"}`, 20) + `]`); a.status != http.StatusRequestEntityTooLarge {
+		strings.Repeat(`,{"type":"item_reference","id":"big"}`, 40) + `]`); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}
 	w.wait(time.Hour)
