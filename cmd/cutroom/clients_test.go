@@ -239,7 +239,7 @@ func TestGatewayRespondsAtDocumentedURL(t *testing.T) {
 			}
 		}
 	}
-	if found != 25 {
+	if found != 30 {
 		t.Errorf("the document has %d gateway operations", found)
 	}
 }

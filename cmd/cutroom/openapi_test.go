@@ -55,7 +55,7 @@ func TestSchemaFuzzerFindsNoError(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
 	// Exclude job events, whose streams last until the job has ended, and the gateway, which is a separate server.
 	fuzz(t, server, "--exclude-path-regex",
-		"^/v1/generate/|/events$|^/v1/(videos|images/)|^/v1/((chat/)?completions|responses(/[{]response_id[}])?|"+
+		"^/v1/generate/|/events$|^/v1/(videos|images/|audio/|responses)|^/v1/((chat/)?completions|"+
 			"messages(/count_tokens)?|embeddings|rerank|score)$|"+
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
