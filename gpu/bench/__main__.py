@@ -1,4 +1,4 @@
-"""Measures the engine server: python -m bench [rows | live | transformer | table] ..."""
+"""Measures the engine server: python -m bench [rows | table] ..."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ def main() -> int:
         from . import rows
 
         return rows.main(rest)
-    if name == "live":
-        from . import live
-
-        return live.main(rest)
-    if name == "transformer":
-        from . import transformer
-
-        return transformer.main(rest)
-    print(f"{name} is not rows, live, transformer or table", file=sys.stderr)
+    print(f"{name} is neither rows nor table", file=sys.stderr)
     return 2
 
 

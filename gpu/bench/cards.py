@@ -69,7 +69,6 @@ class Measured(BaseModel):
     load: float
     peak_gib: float
     silence: float
-    share: float
 
 
 def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
@@ -113,7 +112,7 @@ def longest(models: ModelMap, name: str) -> int:
 
 def published(row: PipelineRow) -> Published | None:
     """Returns the published times of the row's model."""
-    return PUBLISHED.get(row.shape or "")
+    return PUBLISHED.get(row.shape)
 
 
 TABLE = FOLDER / "cards.tsv"
@@ -155,8 +154,7 @@ def _steps(row: PipelineRow) -> str:
 def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measured | None) -> str:
     width, height = working_size(1280, 720, row.multiple, row.pixels)
     takes = seen.seconds if seen is not None else computed(models, name)
-    need = footprint(name, row)
-    memory = seen.peak_gib if seen is not None else need.alone / 2**30 if need is not None else None
+    memory = seen.peak_gib if seen is not None else footprint(row).alone / 2**30
     cells = [
         card.name,
         str(card.gigabytes),
@@ -168,7 +166,7 @@ def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measu
         _steps(row),
         "unknown" if takes is None else f"{takes:.0f}",
         "" if row.takes != "video" else str(longest(models, name)),
-        "" if memory is None else f"{memory:.0f}",
+        f"{memory:.0f}",
         "computed" if seen is None else f"measured {seen.date}",
     ]
     return "\t".join(cells)

@@ -19,20 +19,16 @@ from PIL import Image
 
 from cutroom_engine import diffusion
 from cutroom_engine.edits import Edit
-from cutroom_engine.estimates import work_of
 from cutroom_engine.frames import Frame
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import ModelMap, PipelineRow, read_model_map
-from cutroom_engine.pipeline import Pipeline
 from cutroom_engine.protocol import Input, RunError, RunRequest
-from cutroom_engine.served import ServedPipeline
 from cutroom_engine.settings import read_settings
 from cutroom_engine.stages import Stages
 from cutroom_engine.weights import Weights, WeightsError
 from cutroom_engine.write import VideoWriter
 
 from .cards import CARDS, FOLDER, Measured, computed, published, request_of
-from .random_weights import sheet_peak
 
 # The edit for tiny models is half a second of a small clip.
 _TINY = {"seconds": 0.5, "size": (96, 64), "fps": 10}
@@ -86,7 +82,7 @@ class _Bench:
         for file in self._chosen.maps:
             models = read_model_map(FOLDER / file, "gen", self._settings.weights_source)
             print(f"\n{file}")
-            print(f"{'':22}{'5 s':>9}{'load':>9}{'peak':>11}{'silence':>9}{'of peak':>9}{'computed':>10}  published")
+            print(f"{'':22}{'5 s':>9}{'load':>9}{'peak':>11}{'silence':>9}{'computed':>10}  published")
             for name, row in models.pipelines.items():
                 if self._chosen.rows is None or name in self._chosen.rows:
                     yield from self._line(file, models, name, row)
@@ -100,12 +96,11 @@ class _Bench:
             one = self._measured(file, name, row)
         except (WeightsError, MemoryError, RunError) as error:
             reason = {WeightsError: "no weights", MemoryError: "does not fit"}.get(type(error), "failed")
-            print(f"{name:<22}{reason:>47}{beside}")
+            print(f"{name:<22}{reason:>38}{beside}")
             return
-        share = f"{one.share:.0%}" if one.share else "-"
         peak = f"{one.peak_gib:.1f} GiB" if one.peak_gib else "-"
         print(
-            f"{name:<22}{one.seconds:>7.1f} s{one.load:>7.1f} s{peak:>11}{one.silence:>7.1f} s{share:>9}{beside}",
+            f"{name:<22}{one.seconds:>7.1f} s{one.load:>7.1f} s{peak:>11}{one.silence:>7.1f} s{beside}",
             flush=True,
         )
         yield one
@@ -117,7 +112,7 @@ class _Bench:
         if self._device != "cpu":
             torch.cuda.reset_peak_memory_stats(self._device)
         began = time.monotonic()
-        pipeline = self._load(row)
+        pipeline = Loader(self._weights.folder, self._device).load(row)
         load = time.monotonic() - began
         try:
             request, stages, heard = self._request(row), Stages(), _Heard()
@@ -127,9 +122,6 @@ class _Bench:
         finally:
             pipeline.close()
         peak = 0.0 if self._device == "cpu" else torch.cuda.max_memory_allocated(self._device) / 2**30
-        sheet = sheet_peak(self._name) if row.shape is not None else None
-        denoise = stages.seconds().get("denoise", 0.0)
-        share = work_of(row, request).denoising / denoise / sheet if sheet and denoise else 0.0
         return Measured(
             card=next((card.name for card in CARDS if card.name in self._name), self._name),
             map=file,
@@ -139,13 +131,7 @@ class _Bench:
             load=round(load, 3),
             peak_gib=round(peak, 2),
             silence=round(heard.longest, 3),
-            share=round(share, 3),
         )
-
-    def _load(self, row: PipelineRow) -> Pipeline:
-        if row.server is not None:
-            return ServedPipeline(row, self._settings.server_key)
-        return Loader(self._weights.folder, self._device).load(row)
 
     def _request(self, row: PipelineRow) -> RunRequest:
         """Returns the row's typical request, and creates its files."""

@@ -16,7 +16,6 @@ from .model_map import LivePipelineRow, ModelMap, ModelMapError, PipelineRow, re
 from .pipeline import Pipeline
 from .residents import Residents
 from .runs import Runner
-from .served import ServedPipeline
 from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
@@ -49,11 +48,10 @@ def main() -> int:
     configure_logging()
     diffusion.hide_progress()
     metrics = Metrics()
-    weights = Weights(settings.weights)
+    weights = Weights(settings.weights, models.all_weights)
     try:
         live = _live(settings, models, metrics, weights)
         runner = _runner(settings, models, metrics, weights, live)
-        weights.start(one for row in models.pipelines.values() for one in row.all_weights)
         config = uvicorn.Config(
             create_app(runner, metrics, live),
             host=settings.host,
@@ -97,7 +95,7 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         memory -= models.live.memory
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return loader.load(row) if row.server is None else ServedPipeline(row, settings.server_key)
+        return loader.load(row)
 
     meter = diffusion.DeviceMeter(device) if device.startswith("cuda") else None
     residents = Residents(models.pipelines, memory, load, meter)

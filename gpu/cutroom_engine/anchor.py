@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,23 +30,6 @@ class Anchor:
         latents = latents.clone()
         latents[:, :, : held.shape[2]] = held.to(latents.device, latents.dtype)
         return latents
-
-
-@contextmanager
-def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
-    """Makes WanAnimatePipeline treat the given frames as an earlier segment. The pipeline conditions on the first
-    `count` frames."""
-    prepare = pipe.prepare_prev_segment_cond_latents
-
-    def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:
-        # The pipeline uses a previous segment only if start_frame is not 0.
-        return prepare(_video(pipe, before[:count]), *rest, start_frame=max(start_frame, 1), **more)
-
-    pipe.prepare_prev_segment_cond_latents = prepared
-    try:
-        yield
-    finally:
-        del pipe.prepare_prev_segment_cond_latents
 
 
 def anchored(before: list[Frame]) -> list[Frame]:

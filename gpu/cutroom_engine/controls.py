@@ -38,23 +38,10 @@ def lines(frame: Frame) -> Frame:
     return _picture(255 * (1 - ink))
 
 
-def grey(frame: Frame) -> Frame:
-    """Returns the picture in gray."""
-    return _picture(frame.astype(np.float32) @ _LUMA)
-
-
 def near_is_light(depth: NDArray[np.float32]) -> Frame:
     """Returns a picture of inverse depths, whatever their range. The nearest point is white."""
     low, high = float(depth.min()), float(depth.max())
     return _picture((depth - low) * (255 / max(high - low, 1e-6)))
-
-
-def box(edges: tuple[float, float, float, float], width: int, height: int) -> Mask:
-    """Returns the mask of a box. Its left, top, right and bottom edges are fractions of the picture's sides."""
-    where = np.zeros((height, width), dtype=np.bool_)
-    left, top, right, bottom = edges
-    where[round(top * height) : round(bottom * height), round(left * width) : round(right * width)] = True
-    return where
 
 
 def in_blocks(where: Mask) -> Mask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,16 +14,15 @@ import numpy as np
 import torch
 import transformers
 
-from .anchor import Anchor, continued
+from .anchor import Anchor
 from .conditions import Conditions
 from .frames import Frame
-from .loras import Choices
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
-from .previews import Previews
 from .prompts import Prompts
-from .sketches import Sketcher, sketched
-from .styles import STYLES, Shot, segment_before
+from .styles import STYLES, Shot
+
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 # Errors outside PyTorch's memory allocator have no exception class. These texts show that loading a
 # kernel or starting cuBLAS ran out of memory.
@@ -43,36 +42,23 @@ class DiffusersPipeline:
         pipe: Any,
         conditions: Conditions | None = None,
         prompts: Prompts | None = None,
-        loras: Choices | None = None,
-        sketcher: Sketcher | None = None,
     ) -> None:
         self._row = row
         self._prompts = prompts
-        self._loras = loras
-        self._sketcher = sketcher
         self._conditions = conditions
         self._style = STYLES[row.class_name]
         self._pipe = pipe
 
-    def run(
-        self,
-        shot: Shot,
-        on_step: Callable[[float], None],
-        check: Callable[[], None],
-        previews: Previews | None = None,
-    ) -> list[Frame]:
-
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         anchor: Anchor | None = None
 
         def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
             if anchor is not None:
                 tensors["latents"] = anchor.hold(pipe, tensors["latents"])
-            # The scheduler knows the number of steps, which also depends on how much of the input is changed.
-            total = getattr(pipe, "num_timesteps", None) or self._row.steps
-            on_step(min((step + 1) / total, 1.0))
+            on_step(min((step + 1) / self._row.steps, 1.0))
             return tensors
 
-        if self._conditions is not None:
+        if self._conditions is not None and self._style.conditioned:
             with translated():
                 shot = self._conditions.of(shot, check)
         arguments = self._style.arguments(shot) | {
@@ -82,50 +68,17 @@ class DiffusersPipeline:
             "callback_on_step_end": stepped,
             "output_type": "pt",
             **self._guided(),
-            **self._row.call,
         }
-        # no_grad, not inference_mode: offload may move tensors to the device here, and tensors created in inference
-        # mode could not be changed later.
-        with (
-            translated(),
-            torch.no_grad(),
-            self._chosen(shot),
-            _watched(self._models(), check),
-            self._continued(shot),
-            self._cached(),
-            _drawn(self._pipe.scheduler, shot.seed),
-            sketched(self._pipe, self._sketcher, previews, shot),
-        ):
-            try:
-                if shot.before and self._style.continues == "latents":
-                    anchor = Anchor(self._pipe, shot.before, shot.seed)
-                output = self._pipe(**arguments)
-            except BaseException:
-                # While offload is on, only one part at a time is on the device. After an error, the last part would
-                # stay there during the next run, so remove it. Without offload, this does nothing.
-                self._pipe.maybe_free_model_hooks()
-                raise
+        with translated(), torch.no_grad(), _watched(self._models(), check), _drawn(self._pipe.scheduler, shot.seed):
+            if shot.before and self._style.continues == "latents":
+                anchor = Anchor(self._pipe, shot.before, shot.seed)
+            output = self._pipe(**arguments)
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
     def _models(self) -> list[Any]:
-        """Returns the models that the pipeline calls, including the shared text encoders."""
-        return [*self._pipe.components.values(), *(self._prompts.encoders.values() if self._prompts else ())]
-
-    def _chosen(self, shot: Shot) -> AbstractContextManager[None]:
-        return nullcontext() if self._loras is None else self._loras.chosen(shot.lora)
-
-    def _continued(self, shot: Shot) -> AbstractContextManager[None]:
-        if shot.before and self._style.continues == "segment":
-            return continued(self._pipe, shot.before, segment_before(shot))
-        return nullcontext()
-
-    def _cached(self) -> AbstractContextManager[None]:
-        """Tells the step cache which pass runs, for pipelines that do not do so themselves."""
-        if self._row.cache is None or self._style.caches != "unguided":
-            return nullcontext()
-        context: AbstractContextManager[None] = self._pipe.transformer.cache_context("cond")
-        return context
+        """Returns the models that the pipeline calls, including the shared text encoder."""
+        return [*self._pipe.components.values(), *([self._prompts.encoder] if self._prompts else [])]
 
     def _guided(self) -> dict[str, Any]:
         """Returns the row's guidance settings as arguments of the pipeline."""
@@ -137,7 +90,7 @@ class DiffusersPipeline:
         return arguments
 
     def close(self) -> None:
-        self._pipe = self._conditions = self._prompts = self._loras = self._sketcher = None
+        self._pipe = self._conditions = self._prompts = None
         with translated():
             release_memory()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 
 import numpy as np
 from PIL import Image
@@ -13,7 +13,6 @@ from .frames import Frame, retime, shown, working_count, working_size
 from .model_map import PipelineRow
 from .overlap import ReadAhead, WriteBehind
 from .pipeline import Pipeline
-from .previews import Previews
 from .protocol import Input, RunRequest
 from .read import image, video_frames
 from .sound import Sound
@@ -32,8 +31,8 @@ Check = Callable[[], None]
 class Edit:
     """One run of a pipeline.
 
-    With overlap, decoding the next window, denoising the current one and encoding the previous one run at the same
-    time. This keeps one more window of decoded and of encoded frames in memory. The output stays exactly the same.
+    Decoding the next window, denoising the current one and encoding the previous one run at the same time. This keeps
+    one more window of decoded and of encoded frames in memory.
     """
 
     def __init__(
@@ -44,31 +43,19 @@ class Edit:
         report: Report,
         check: Check,
         stages: Stages,
-        *,
-        overlap: bool = True,
-        show: Callable[[bytes], None] | None = None,
     ) -> None:
-        """If the request asks for previews, show receives them in a separate thread."""
         self._request = request
         self._row = row
         self._pipeline = pipeline
         self._report = report
         self._check = check
         self._stages = stages
-        self._overlap = overlap
-        self._previews: Previews | None = None
-        if show is not None and request.preview_every > 0:
-            self._previews = Previews(request.preview_every, request.width, request.height, show)
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
         self._references: list[Image.Image] = []
         if request.reference is not None and row.references:
             self._references = [shown(image(request.reference))]
 
     def run(self) -> None:
-        with self._previews or nullcontext():
-            self._run()
-
-    def _run(self) -> None:
         takes = STYLES[self._row.class_name].takes
         if takes == "image":
             self._image(self._data())
@@ -87,9 +74,7 @@ class Edit:
             picture = image(data).resize(self._size, Image.Resampling.LANCZOS)
         shot = self._shot(1, [np.asarray(picture, dtype=np.uint8)], self._references, [])
         with self._stages("denoise"):
-            made = self._pipeline.run(
-                shot, lambda share: self._report(share * 0.99, "denoise"), self._check, self._previews
-            )
+            made = self._pipeline.run(shot, lambda share: self._report(share * 0.99, "denoise"), self._check)
         with self._stages("encode"):
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
@@ -107,14 +92,14 @@ class Edit:
                 with self._stages("encode"):
                     writer.write(frame)
 
-            write = ended.enter_context(WriteBehind(encode, self._row.window.frames)) if self._overlap else encode
+            write = ended.enter_context(WriteBehind(encode, self._row.window.frames))
             for frame in self._retimed(frames):
                 self._check()
                 write(frame)
 
     def _retimed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         rate, fps, count = self._rate, self._request.fps, self._request.frame_count
-        if rate < fps and self._row.between == "motion":
+        if rate < fps:
             return interpolate(frames, rate, fps, count)
         return retime(frames, rate, fps, count)
 
@@ -129,7 +114,7 @@ class Edit:
     def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
         """Yields the input's frames at the model's size and frame rate. Leaving `ended` stops the decoding."""
         frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, self._working_count()))
-        return ended.enter_context(ReadAhead(frames, self._row.window.frames)) if self._overlap else frames
+        return ended.enter_context(ReadAhead(frames, self._row.window.frames))
 
     def _edited(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         window = self._row.window.window()
@@ -157,7 +142,7 @@ class Edit:
             self._report((number + share) / windows * 0.99, "denoise")
 
         with self._stages("denoise"):
-            return self._pipeline.run(shot, stepped, self._check, self._previews)
+            return self._pipeline.run(shot, stepped, self._check)
 
     def _shot(self, length: int, frames: list[Frame], references: list[Image.Image], before: list[Frame]) -> Shot:
         width, height = self._size
@@ -171,5 +156,4 @@ class Edit:
             references=references,
             before=before,
             fps=self._rate,
-            lora=self._request.lora,
         )

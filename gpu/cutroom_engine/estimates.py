@@ -42,14 +42,14 @@ class Estimates:
         computed = self._computed(self._rows[name], request)
         with self._lock:
             seen = self._seen.get(name)
-        if computed is None or (seen is None and self._speed(name) is None):
-            return None
-        return computed * (1.0 if seen is None else seen)
+        if seen is None:
+            return None if self._card is None else computed
+        return computed * seen
 
     def ended(self, name: str, request: RunRequest, seconds: float) -> None:
         """Records how long a run took, without the loading of its pipeline."""
         computed = self._computed(self._rows[name], request)
-        if computed is None or seconds <= 0:
+        if seconds <= 0:
             return
         with self._lock:
             before = self._seen.get(name, seconds / computed)
@@ -77,14 +77,9 @@ class Estimates:
                 least = middle
         return least
 
-    def _speed(self, name: str) -> float | None:
-        if self._card is None or self._rows[name].shape is None:
-            return None
-        return self._card.teraflops * 1e12
-
-    def _computed(self, row: PipelineRow, request: RunRequest) -> float | None:
-        """Returns the computed seconds. For an unknown model size or card speed it assumes typical values; the ratio
-        between two requests is still right."""
+    def _computed(self, row: PipelineRow, request: RunRequest) -> float:
+        """Returns the computed seconds. For an unknown card it assumes a typical speed; the ratio between two
+        requests is still right."""
         speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
         work = work_of(row, request)
         return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
@@ -99,8 +94,8 @@ class Work:
 
 
 def work_of(row: PipelineRow, request: RunRequest) -> Work:
-    """Returns the work of a run. If the row has no shape, a typical model size is assumed."""
-    shape = SHAPES[row.shape or "wan2.1-14b"]
+    """Returns the work of a run."""
+    shape = SHAPES[row.shape]
     width, height = working_size(request.width, request.height, row.multiple, row.pixels)
     lengths, passes_of_vae = [1], 2
     style = STYLES[row.class_name]
@@ -111,12 +106,11 @@ def work_of(row: PipelineRow, request: RunRequest) -> Work:
             lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
         else:
             lengths = [window.valid(length) for _, length in window.plan(total)]
-            # VACE encodes the kept area and the repainted area. Animate encodes the poses and the clip.
+            # VACE encodes the kept area and the repainted area.
             passes_of_vae = 3 if style.references else 2
     # The new picture, the edited picture and a reference each add their tokens.
     pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
-    steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
-    passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)
+    passes = row.steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)
     denoising = in_vae = 0.0
     for length in lengths:
         tokens = shape.tokens(width, height, length) + (pictures - 1) * shape.tokens(width, height, 1)

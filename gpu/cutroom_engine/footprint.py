@@ -17,9 +17,6 @@ _PIXELS = 1280 * 720
 # How many vectors as wide as the transformer are in memory for each token: the residual, the queries, keys and
 # values, the attention's output, and the inner layer of a block, which is four times as wide.
 _VECTORS = 12
-# How many more vectors a step cache keeps for each pass of a step: the first block's output, the change in it, and
-# the change made by all other blocks.
-_CACHED = 3
 
 # A VAE processes four frames at a time, in this many tensors with 96 channels per pixel.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
@@ -43,31 +40,19 @@ class Footprint:
         return sum(self.parts.values()) + self.working
 
 
-def footprint(name: str, row: PipelineRow) -> Footprint | None:
-    """Returns how much memory the row's pipeline needs: the row's own figure, or one computed from its shape. Returns
-    None if neither is known, or if some parts are not always on the device."""
-    if row.server is not None:
-        return Footprint({}, 0)
-    if row.memory is not None:
-        return Footprint({("pipeline", name): row.memory}, 0)
-    if row.shape is None or row.offload != "none":
-        return None
-    shape = SHAPES[row.shape]
-    transformer = shape.transformer * _stored(row)
-    text = int(shape.text * _bytes(row, "text_encoder"))
+def footprint(row: PipelineRow) -> Footprint:
+    """Returns how much memory the row's pipeline needs, computed from its shape."""
+    shape, size = SHAPES[row.shape], _BYTES[row.precision]
+    text = int(shape.text * size)
     parts: dict[Hashable, int] = {
-        ("transformer", row.shared): int(transformer),
-        ("vae", row.shared): int(shape.vae * _bytes(row, "vae")),
-        ("other", row.shared): int(shape.other * _bytes(row, "image_encoder")),
+        ("transformer", row.shared): int(shape.transformer * (1 if row.storage else size)),
+        ("vae", row.shared): int(shape.vae * size),
     }
     if row.text is None:
-        parts["text", name] = text
-    elif not row.text.leaves:
-        parts["text", row.text.weights, _bytes(row, "text_encoder")] = text
-    beside = [row.poses, row.control and row.control.model, row.mask and row.mask.model]
-    parts["beside", name] = _BESIDE * sum(one is not None for one in beside)
-    leaves = text if row.text is not None and row.text.leaves else 0
-    return Footprint(parts, max(_denoising(row), _in_vae(row), leaves))
+        parts["text", row.shared] = text
+    models = [of.model for of in (row.control, row.mask) if of is not None and of.model is not None]
+    parts |= {("beside", model): _BESIDE for model in models}
+    return Footprint(parts, max(_denoising(row), _in_vae(row), 0 if row.text is None else text))
 
 
 def together(footprints: Iterable[Footprint]) -> int:
@@ -80,46 +65,14 @@ def together(footprints: Iterable[Footprint]) -> int:
     return sum(parts.values()) + working
 
 
-# The number of bits per weight in GGUF formats, including each weight's share of its block's scale.
-_GGUF_BITS = {
-    "Q2_K": 2.63,
-    "Q3_K": 3.44,
-    "Q4_0": 4.5,
-    "Q4_1": 5.0,
-    "Q4_K": 4.5,
-    "Q5_0": 5.5,
-    "Q5_1": 6.0,
-    "Q5_K": 5.5,
-    "Q6_K": 6.57,
-    "Q8_0": 8.5,
-}
-
-
-def _stored(row: PipelineRow) -> float:
-    """Returns the number of bytes per weight of the transformer. A GGUF file's name contains its format; unknown
-    formats count as 16 bits."""
-    if row.storage is not None or row.quantize is not None:
-        return 1
-    if row.gguf is None:
-        return _bytes(row, "transformer")
-    name = row.gguf.rpartition("/")[2].upper()
-    return next((bits for known, bits in _GGUF_BITS.items() if known in name), 16) / 8
-
-
-def _bytes(row: PipelineRow, part: str) -> int:
-    return _BYTES[row.parts.get(part, row.precision)]
-
-
 def _denoising(row: PipelineRow) -> int:
-    shape = SHAPES[row.shape or ""]
+    shape = SHAPES[row.shape]
     # The new picture, the edited picture and a reference each add their tokens.
     frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
-    passes = 1 if row.guidance is not None and row.guidance <= 1 else 2
-    vectors = _VECTORS + (0 if row.cache is None else _CACHED * passes)
-    return int(tokens * shape.width * _bytes(row, "transformer") * vectors)
+    return int(tokens * shape.width * _BYTES[row.precision] * _VECTORS)
 
 
 def _in_vae(row: PipelineRow) -> int:
     frames = 1 if row.takes == "image" else _VAE_FRAMES
-    return (row.pixels or _PIXELS) * frames * _VAE_CHANNELS * _bytes(row, "vae") * _VAE_TENSORS
+    return (row.pixels or _PIXELS) * frames * _VAE_CHANNELS * _BYTES[row.precision] * _VAE_TENSORS

@@ -45,9 +45,7 @@ Notify = Callable[[Mapping[str, Any] | wire.Picture], None]
 
 
 class LiveModel(Protocol):
-    """A loaded model. One thread calls edit; another calls encode and see."""
-
-    takes_images: bool
+    """A loaded model. One thread calls edit; another calls encode."""
 
     def warm(self, check: Check) -> None:
         """Makes a test edit, so that a session's first frame is not slower than later ones."""
@@ -55,10 +53,7 @@ class LiveModel(Protocol):
     def encode(self, prompt: str) -> tuple[Any, str]:
         """Returns the encoded prompt, and a notice to the user about the prompt."""
 
-    def see(self, image: wire.Image) -> Any:
-        """Returns the reference image in the form that edit expects."""
-
-    def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
+    def edit(self, picture: wire.Picture, prompt: Any, seed: int, check: Check) -> wire.Picture:
         """Returns the edited frame, with the original's number and color range."""
 
 
@@ -67,13 +62,11 @@ class Session:
 
     def __init__(self, model: str, pipeline: str, seed: int, notify: Notify) -> None:
         self.model, self.pipeline, self.seed, self.notify = model, pipeline, seed, notify
-        # The encoded prompt and the prepared image for the next edits. At first, the prompt is empty and there is no
-        # image.
+        # The encoded prompt for the next edits. At first, the prompt is empty.
         self.prompt: Any = None
-        self.image: Any = None
-        # The newest frame that waits, and the newest change of each kind that waits.
+        # The newest frame that waits, and the newest prompt that waits.
         self.picture: wire.Picture | None = None
-        self.changes: dict[type, wire.Image | dict[str, Any]] = {}
+        self.wish: dict[str, Any] | None = None
         # The time of the session's last turn.
         self.turn = 0.0
         self.ended = False
@@ -86,7 +79,7 @@ class Session:
 
 class Live:
     """Edits frames for sessions. One thread loads the models, warms them up and then edits frames. Another thread
-    prepares prompts and images, so that frames do not wait for them."""
+    prepares prompts, so that frames do not wait for them."""
 
     def __init__(
         self,
@@ -185,7 +178,7 @@ class Live:
         with self._changed:
             session.ended = True
             session.picture = None
-            session.changes.clear()
+            session.wish = None
             if session in self._sessions:
                 self._sessions.remove(session)
 
@@ -196,11 +189,8 @@ class Live:
             isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
         ):
             raise wire.WireError("the text is not a valid request")
-        if isinstance(message, wire.Image) and not self._models[session.pipeline].takes_images:
-            if message.pixels:
-                session.notify(_set(message, _NO_IMAGES.line()))
-            else:
-                session.notify(_set(message, {}))
+        if isinstance(message, wire.Image):
+            session.notify(_set(message.number, _NO_IMAGES.line() if message.pixels else {}))
             return
         replaced = None
         with self._changed:
@@ -209,11 +199,10 @@ class Live:
                     self._edited(session.model, "replaced", 0.0)
                 session.picture = message
             else:
-                replaced = session.changes.pop(type(message), None)
-                session.changes[type(message)] = message
+                replaced, session.wish = session.wish, message
             self._changed.notify_all()
         if replaced is not None:
-            session.notify(_set(replaced, _REPLACED.line()))
+            session.notify(_set(replaced["number"], _REPLACED.line()))
 
     def _name(self, pipeline: str) -> str:
         return (PurePosixPath(self._rows.pipelines[pipeline].weights).name or pipeline)[:_MAX_NAME]
@@ -241,7 +230,6 @@ class Live:
         """Loads a model and warms it up. Reports whether the model can be used."""
         began = time.monotonic()
         try:
-            self._weights.want(row.all_weights)
             while not self._weights.ready(row.all_weights):
                 with self._changed:
                     if self._ending:
@@ -294,7 +282,7 @@ class Live:
         self._alive()
         try:
             model = self._models[session.pipeline]
-            session.notify(model.edit(picture, session.prompt, session.image, session.seed, check))
+            session.notify(model.edit(picture, session.prompt, session.seed, check))
             return "edited"
         except RunCancelled:
             return "cancelled"
@@ -316,59 +304,47 @@ class Live:
             return "engine_error"
 
     def _prepare(self) -> None:
-        """Prepares prompts and images until the server stops."""
-        while (change := self._next_change()) is not None:
-            session, message = change
+        """Prepares prompts until the server stops."""
+        while (change := self._next_wish()) is not None:
+            session, wish = change
             self._alive()
-            line = self._change(session, message)
+            line = self._prepared(session, wish["prompt"])
             self._resting()
-            session.notify(_set(message, line))
+            session.notify(_set(wish["number"], line))
 
-    def _next_change(self) -> tuple[Session, wire.Image | dict[str, Any]] | None:
+    def _next_wish(self) -> tuple[Session, dict[str, Any]] | None:
         with self._changed:
             while not (self._ending or self._broken):
-                waiting = [session for session in self._sessions if session.changes]
-                if waiting:
-                    session = waiting[0]
-                    # Move the session to the end of the queue.
-                    self._sessions.remove(session)
-                    self._sessions.append(session)
-                    return session, session.changes.pop(next(iter(session.changes)))
+                for session in self._sessions:
+                    if (wish := session.wish) is not None:
+                        session.wish = None
+                        # Move the session to the end of the queue.
+                        self._sessions.remove(session)
+                        self._sessions.append(session)
+                        return session, wish
                 self._changed.wait()
             return None
 
-    def _change(self, session: Session, message: wire.Image | dict[str, Any]) -> dict[str, Any]:
-        """Applies a change and returns the fields of its confirmation."""
-        model = self._models[session.pipeline]
+    def _prepared(self, session: Session, prompt: str) -> dict[str, Any]:
+        """Encodes the session's prompt and returns the fields of its confirmation."""
         try:
-            notice = ""
-            if isinstance(message, wire.Image):
-                session.image = model.see(message) if message.pixels else None
-            else:
-                session.prompt, notice = model.encode(message["prompt"])
+            session.prompt, notice = self._models[session.pipeline].encode(prompt)
             reported = {"engine": self._name(session.pipeline)}
             return reported | {"notice": notice} if notice else reported
-        except RunError as error:
-            return error.line()
         except DeviceLost:
             self._broken = True
             _logger.exception("the device is lost", extra={"model": session.model})
-            return _FAILED.line()
         except Exception:
-            _logger.exception("cannot prepare a change", extra={"model": session.model})
-            return _FAILED.line()
+            _logger.exception("cannot prepare a prompt", extra={"model": session.model})
+        return _FAILED.line()
 
 
-def _set(message: wire.Image | dict[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
-    number = message.number if isinstance(message, wire.Image) else message["number"]
+def _set(number: int, reported: Mapping[str, Any]) -> dict[str, Any]:
     return {"set": {"number": number, **reported}}
 
 
 class _Nothing:
     """A supply for a server without live models."""
-
-    def want(self, weights: Iterable[str]) -> None:
-        """Implements runs.Supply."""
 
     def ready(self, weights: Iterable[str]) -> bool:
         return True

@@ -27,7 +27,6 @@ def parse_bytes(text: Any) -> Any:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Precision = Literal["bf16", "fp16", "fp32"]
-Attention = Literal["cudnn", "flash", "efficient", "math", "flash3", "sage"]
 
 
 class _Row(BaseModel):
@@ -53,14 +52,6 @@ class SchedulerRow(_Row):
     options: dict[str, Any] = {}
 
 
-class PosesRow(_Row):
-    """The models that find the person in a picture: an object detector, such as RT-DETR, and a ViTPose, both from
-    transformers. Each is a folder, or an S3 location (s3://bucket/prefix)."""
-
-    detector: str
-    estimator: str
-
-
 class LoraRow(_Row):
     """A LoRA: a safetensors file in a folder or an S3 location, and its strength."""
 
@@ -77,15 +68,11 @@ class LoraRow(_Row):
         return self.file.rpartition("/")[2]
 
 
-GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
-
-
 class ControlRow(_Row):
-    """The picture that the result follows. It is derived from each frame of the clip, such as its lines, its
-    luminance, its depth or the person's pose. The depth is estimated by a model from transformers, in a folder or an
-    S3 location (s3://bucket/prefix)."""
+    """The picture that the result follows. It is derived from each frame of the clip: its lines, or its depth. The
+    depth is estimated by a model from transformers, in a folder or an S3 location (s3://bucket/prefix)."""
 
-    kind: Literal["line", "gray", "depth", "pose"]
+    kind: Literal["line", "depth"]
     model: str | None = None
 
     @model_validator(mode="after")
@@ -96,52 +83,11 @@ class ControlRow(_Row):
 
 
 class MaskRow(_Row):
-    """The area of the clip that is repainted: the person, parts found by a segmentation model, or a box in fractions
-    of the picture's sides. The rest of the picture is kept."""
+    """The area of the clip that is repainted: the parts with these labels, which a segmentation model from
+    transformers finds. The rest of the picture is kept."""
 
-    of: Literal["person", "parts", "box"]
-    model: str | None = None
-    labels: list[str] = []
-    # The edges: left, top, right and bottom.
-    box: tuple[float, float, float, float] = (0.2, 0.1, 0.8, 1.0)
-
-    @model_validator(mode="after")
-    def _check(self) -> MaskRow:
-        if (self.of == "parts") != (self.model is not None and self.labels != []):
-            raise ValueError("parts needs model and labels; the other areas need neither")
-        left, top, right, bottom = self.box
-        if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-            raise ValueError("box: left, top, right and bottom must be fractions from 0 to 1, in this order")
-        return self
-
-
-class TextRow(_Row):
-    """Text encoders and tokenizers in a folder, which several pipelines share."""
-
-    # The folder contains text_encoder and tokenizer, and for FLUX.1 also text_encoder_2 and tokenizer_2, in
-    # diffusers' layout.
-    weights: str
-    # Whether the encoders are on the device only while they encode a prompt.
-    leaves: bool = False
-
-
-class ServerRow(_Row):
-    """A vLLM-Omni or SGLang server that runs one model, possibly on several cards."""
-
-    url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
-    api: Literal["vllm-omni", "sglang"]
-    # The names of the server's form fields for the clip and for the reference image. If the second is not set, no
-    # reference image is sent.
-    clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
-    reference: Literal["input_reference", "image_reference"] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> ServerRow:
-        if self.api == "sglang" and (self.clip != "input_reference" or self.reference is not None):
-            raise ValueError("sglang accepts a clip only as input_reference, and then no reference")
-        if self.reference is not None and self.clip in ("input_reference", "video_reference"):
-            raise ValueError(f"reference: the server accepts none with {self.clip}")
-        return self
+    model: str
+    labels: list[str] = Field(min_length=1)
 
 
 class PipelineRow(_Row):
@@ -149,37 +95,19 @@ class PipelineRow(_Row):
 
     class_name: str = Field(alias="class")
     # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
-    weights: str = ""
-    # Only for classes whose model runs on another server.
-    server: ServerRow | None = None
-    # The model's size, a name in shapes.SHAPES, from which run times are computed.
-    shape: str | None = None
-    # Only for classes that use poses.
-    poses: PosesRow | None = None
+    weights: str = Field(min_length=1)
+    # The model's size, a name in shapes.SHAPES, from which memory and run times are computed.
+    shape: str
     # Only for WanVACEPipeline: the control, the mask, or both.
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
-    # The LoRAs that requests may choose from, by name.
-    lora_choices: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")], LoraRow] = {}
-    # A file with the transformer's weights in fewer bits, in a folder or an S3 location.
-    gguf: GgufFile | None = None
-    text: TextRow | None = None
+    # A folder with text_encoder and tokenizer, which several pipelines share. The encoder is on the device only while
+    # it encodes.
+    text: str | None = None
     # fp8 stores the transformer's weights in half the memory. Computation uses the row's precision.
     storage: Literal["fp8"] | None = None
-    # Uses torchao to store the weights in FP8, with a scale for each row of a matrix. fp8 also multiplies in FP8;
-    # fp8-weights does not.
-    quantize: Literal["fp8", "fp8-weights"] | None = None
-    # The attention kernel. PyTorch chooses one if this is absent or does not work on the device.
-    attention: Attention | None = None
-    # A step skips all blocks after the first if the first block's output has changed by less than this fraction since
-    # the step before.
-    cache: float | None = Field(default=None, gt=0, lt=1)
-    # Whether the first run compiles the transformer's blocks.
-    compile: bool = False
     precision: Precision = "bf16"
-    # The precision of individual parts of the pipeline, such as {vae: fp32}.
-    parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
     # The shift of the scheduler's noise levels, and the strength of guidance. A guidance of 1.0 means no guidance, as
@@ -190,85 +118,32 @@ class PipelineRow(_Row):
     sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
     # The negative prompt. It has no effect if guidance is off.
     negative: str | None = None
-    # "model" moves each large part to the device only while it computes. "sequential" does so for each layer, which
-    # needs less memory and more time.
-    offload: Literal["none", "model", "sequential"] = "none"
-    # How much device memory the pipeline needs, including activations. If this is not set, no other pipeline stays in
-    # memory together with this one.
-    memory: Bytes | None = None
-    # Whether the VAE processes pictures in tiles, which needs less memory and more time.
-    vae_tiling: bool = False
     # The model's limits: sides are multiples of the first number, and a picture has at most the second number of
     # pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
     # The frame rate at which the model works. The default is the result's frame rate.
     fps: int | None = Field(default=None, ge=1, le=120)
-    # How frames are added if the result's frame rate is higher: interpolated along the motion, or repeated.
-    between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
-    # Other arguments of each call, such as {guidance_scale: 5.0}.
-    call: dict[str, Any] = {}
 
     @model_validator(mode="after")
     def _check(self) -> PipelineRow:
         if self.class_name not in STYLES:
             raise ValueError(f"class: {self.class_name} is not one of {', '.join(sorted(STYLES))}")
         style = STYLES[self.class_name]
-        if style.served != (self.server is not None):
-            raise ValueError(f"server: {self.class_name} {'takes none' if self.server else 'needs one'}")
-        if style.served and (own := sorted(self.model_fields_set & _OWN)):
-            raise ValueError(f"{own[0]}: not allowed for a model on another server")
-        if not style.served and not self.weights:
-            raise ValueError("weights: it needs a folder")
-        people = style.people or (self.control is not None and self.control.kind == "pose")
-        people = people or (self.mask is not None and self.mask.of == "person")
-        if people != (self.poses is not None):
-            raise ValueError(f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} pose models")
         if style.conditioned != (self.control is not None or self.mask is not None):
             wanted = "needs a control or a mask" if style.conditioned else "takes no control and no mask"
             raise ValueError(f"{self.class_name} {wanted}")
-        if self.shape is not None and self.shape not in SHAPES:
+        if self.shape not in SHAPES:
             raise ValueError(f"shape: {self.shape} is not one of {', '.join(SHAPES)}")
-        if self.text is not None and self.offload != "none":
-            raise ValueError(f"text: with offload {self.offload} a pipeline has its own text encoder")
-        self._check_weights()
-        if self.offload != "none" and (key := self._resident_only):
-            raise ValueError(f"{key}: not supported for offloaded weights")
-        if self.cache is not None:
-            self._check_cache(style.caches)
         if self.sigmas and (len(self.sigmas) != self.steps or self.sigmas != sorted(set(self.sigmas), reverse=True)):
             raise ValueError("sigmas: there must be one for each step, each lower than the one before")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if style.guidance == "true_cfg_scale" and (self.guidance or 0) > 1 and self.negative is None:
             raise ValueError(f"guidance: {self.class_name} supports it only with a negative prompt")
-        if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
-            raise ValueError(f"call: {repeated.pop()} has its own key")
         self.window.window()
         return self
-
-    @property
-    def _resident_only(self) -> str | None:
-        """The first setting that requires the weights to stay on the device, if any."""
-        keys = ("storage", "quantize", "cache", "compile")
-        return next((key for key in keys if getattr(self, key)), None)
-
-    def _check_weights(self) -> None:
-        ways = [key for key in ("gguf", "storage", "quantize") if getattr(self, key)]
-        if len(ways) > 1:
-            raise ValueError(f"{ways[1]}: cannot be combined with {ways[0]}")
-        if self.gguf is not None and (self.loras or self.lora_choices):
-            raise ValueError("gguf: these weights do not support LoRAs")
-        if self.lora_choices and (ways or self.compile):
-            key = ways[0] if ways else "compile"
-            raise ValueError(f"{key}: cannot be combined with lora_choices")
-
-    def _check_cache(self, caches: str | None) -> None:
-        if caches is None:
-            raise ValueError(f"cache: the blocks of {self.class_name} cannot be skipped")
-        if caches == "unguided" and (self.guidance is None or self.guidance > 1):
-            raise ValueError(f"cache: {self.class_name} supports it only without guidance (guidance: 1.0)")
 
     @property
     def takes(self) -> Literal["video", "text", "image"]:
@@ -278,118 +153,50 @@ class PipelineRow(_Row):
     @property
     def references(self) -> bool:
         """Whether the pipeline accepts reference images."""
-        style = STYLES[self.class_name]
-        beside = self.server is None or style.takes == "image" or self.server.reference is not None
-        return style.references and beside
+        return STYLES[self.class_name].references
 
     @property
     def shared(self) -> Hashable:
         """Returns a key. Rows with the same key share their weights in memory."""
         loras = tuple((lora.file, lora.weight) for lora in self.loras)
-        speed = self.storage, self.quantize, self.attention, self.cache, self.compile
-        return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), speed, loras
+        return self.weights, self.precision, self.storage, loras
 
     @property
     def all_weights(self) -> list[str]:
         """All folders or S3 locations that the row loads files from."""
-        if self.server is not None:
-            return []
-        beside = [self.poses.detector, self.poses.estimator] if self.poses else []
-        beside += [model for row in (self.control, self.mask) if row is not None and (model := row.model) is not None]
-        beside += [self.text.weights] if self.text else []
-        files = [*self.loras, *self.lora_choices.values()]
-        beside += [self.gguf.rpartition("/")[0]] if self.gguf else []
-        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in files)]
-
-
-# Settings that apply only to models that this server loads itself.
-_OWN = {
-    "weights",
-    "shape",
-    "loras",
-    "lora_choices",
-    "gguf",
-    "text",
-    "storage",
-    "quantize",
-    "attention",
-    "cache",
-    "compile",
-    "precision",
-    "parts",
-    "scheduler",
-    "sigmas",
-    "offload",
-    "memory",
-    "vae_tiling",
-}
-
-
-LiveClass = Literal[
-    "StableDiffusionImg2ImgPipeline", "StableDiffusionXLImg2ImgPipeline", "LatentConsistencyModelImg2ImgPipeline"
-]
-
-
-class ImageAdapterRow(_Row):
-    """An IP-Adapter, with which a live model follows a reference image: a safetensors file, and the folder that
-    contains its CLIPVisionModelWithProjection."""
-
-    file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
-    encoder: str
-    # How strongly the image affects the result.
-    scale: float = Field(default=0.6, gt=0, le=1)
-
-    @property
-    def folder(self) -> str:
-        """The folder or the S3 location that contains the file."""
-        return self.file.rpartition("/")[0]
-
-    @property
-    def name(self) -> str:
-        return self.file.rpartition("/")[2]
+        beside = [row.model for row in (self.control, self.mask) if row is not None and row.model is not None]
+        beside += [self.text] if self.text else []
+        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
 
 
 class LivePipelineRow(_Row):
-    """A diffusers pipeline that edits live frames, image to image, in a few steps."""
+    """A StableDiffusionImg2ImgPipeline that edits live frames in a few steps."""
 
-    class_name: LiveClass = Field(alias="class")
     # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = Field(min_length=1)
     # The location of an AutoencoderTiny that replaces the VAE of the weights, because with one step the VAE takes
     # most of a frame's time.
     vae: str | None = None
     precision: Precision = "fp16"
-    scheduler: SchedulerRow | None = None
-    loras: list[LoraRow] = []
-    image: ImageAdapterRow | None = None
     # The number of steps over all noise levels, and the fraction of them that is computed. A higher fraction starts
-    # from more noise, and keeps less of the picture. Latent consistency models compute all steps.
+    # from more noise, and keeps less of the picture.
     steps: int = Field(ge=1, le=50)
     strength: float = Field(default=0.5, gt=0, le=1)
-    # The strength of guidance. Only latent consistency models support guidance without a second pass.
-    guidance: float | None = Field(default=None, ge=0, le=30)
-    # The model's limits: sides are multiples of the first number, and a picture has at most the second number of
-    # pixels.
-    multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
+    # The maximum number of pixels of a picture.
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
     # How much device memory the pipeline needs, including pictures. This memory is not available to other pipelines.
     memory: Bytes = 0
 
     @model_validator(mode="after")
     def _check(self) -> LivePipelineRow:
-        consistency = self.class_name == "LatentConsistencyModelImg2ImgPipeline"
-        if not consistency and int(self.steps * self.strength) < 1:
+        if int(self.steps * self.strength) < 1:
             raise ValueError("strength: steps times strength must be at least one step")
-        if not consistency and (self.guidance or 0) > 1:
-            raise ValueError(f"guidance: {self.class_name} is for distilled models, which need none")
         return self
 
     @property
     def all_weights(self) -> list[str]:
         """All folders or S3 locations that the row loads files from."""
-        beside = [self.vae] if self.vae else []
-        beside += [self.image.folder, self.image.encoder] if self.image else []
-        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
+        return [self.weights, *([self.vae] if self.vae else [])]
 
 
 class LiveMap(_Row):
@@ -446,6 +253,12 @@ class ModelMap(_Row):
                 raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
         return self
 
+    @property
+    def all_weights(self) -> list[str]:
+        """All folders or S3 locations that the map's rows load files from."""
+        live = [weights for row in self.live.pipelines.values() for weights in row.all_weights]
+        return list(dict.fromkeys([*live, *(one for row in self.pipelines.values() for one in row.all_weights)]))
+
 
 class ModelMapError(Exception):
     """The file is invalid. The message is a single line."""
@@ -471,49 +284,16 @@ def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ModelMapError(f"{path}: {where}: {first['msg']}") from error
-    rows = {name: _moved(row, weights) if weights else row for name, row in models.pipelines.items()}
-    shown = {name: _moved_live(row, weights) if weights else row for name, row in models.live.pipelines.items()}
-    live = models.live.model_copy(update={"pipelines": shown})
-    return models.model_copy(update={"pipelines": rows, "live": live})
+    if not weights:
+        return models
+    moved = _moved(models.model_dump(by_alias=True, exclude_defaults=True), weights.rstrip("/") + "/")
+    return ModelMap.model_validate(moved)
 
 
-def _moved_folder(folder: str, weights: str) -> str:
-    return f"{weights.rstrip('/')}/{folder.removeprefix(_FOLDER)}" if folder.startswith(_FOLDER) else folder
-
-
-def _moved_live(row: LivePipelineRow, weights: str) -> LivePipelineRow:
-    image = row.image and row.image.model_copy(
-        update={"file": _moved_folder(row.image.file, weights), "encoder": _moved_folder(row.image.encoder, weights)}
-    )
-    return row.model_copy(
-        update={
-            "weights": _moved_folder(row.weights, weights),
-            "vae": row.vae and _moved_folder(row.vae, weights),
-            "image": image,
-            "loras": [lora.model_copy(update={"file": _moved_folder(lora.file, weights)}) for lora in row.loras],
-        }
-    )
-
-
-def _moved(row: PipelineRow, weights: str) -> PipelineRow:
-    def moved(folder: str) -> str:
-        return _moved_folder(folder, weights)
-
-    def beside(of: ControlRow | MaskRow | None) -> ControlRow | MaskRow | None:
-        return of.model_copy(update={"model": moved(of.model)}) if of is not None and of.model is not None else of
-
-    poses = row.poses and PosesRow(detector=moved(row.poses.detector), estimator=moved(row.poses.estimator))
-    return row.model_copy(
-        update={
-            "weights": moved(row.weights),
-            "poses": poses,
-            "text": row.text and row.text.model_copy(update={"weights": moved(row.text.weights)}),
-            "control": beside(row.control),
-            "mask": beside(row.mask),
-            "loras": [lora.model_copy(update={"file": moved(lora.file)}) for lora in row.loras],
-            "lora_choices": {
-                name: lora.model_copy(update={"file": moved(lora.file)}) for name, lora in row.lora_choices.items()
-            },
-            "gguf": row.gguf and moved(row.gguf),
-        }
-    )
+def _moved(value: Any, weights: str) -> Any:
+    """Returns the value with another folder in place of /models."""
+    if isinstance(value, str):
+        return weights + value.removeprefix(_FOLDER) if value.startswith(_FOLDER) else value
+    if isinstance(value, dict):
+        return {key: _moved(part, weights) for key, part in value.items()}
+    return [_moved(part, weights) for part in value] if isinstance(value, list) else value

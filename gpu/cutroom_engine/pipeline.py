@@ -6,24 +6,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from .frames import Frame
-from .previews import Previews
 from .styles import Shot
 
 
 class Pipeline(Protocol):
     """A loaded model. Only one thread at a time may use it."""
 
-    def run(
-        self,
-        shot: Shot,
-        on_step: Callable[[float], None],
-        check: Callable[[], None],
-        previews: Previews | None = None,
-    ) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         """Makes the shot's frames. on_step is called after each denoising step with the completed fraction. check is
         called whenever the model is about to compute, within steps and between them. If either raises an error, the
-        call ends with that error. If previews are wanted and the model can draw them, they are offered after steps.
-        Previews do not change the frames.
+        call ends with that error.
 
         Raises MemoryError if there is not enough memory, and DeviceLost.
         """

@@ -1,6 +1,5 @@
 """Converts weights to the form that the model map asks for: in its precision, with LoRAs merged, or in FP8. Then they
-are loaded faster and take half the disk space or less. Rows that use torchao are written in their precision, and
-quantized when loaded.
+are loaded faster and take half the disk space or less.
 
     python -m cutroom_engine.prepare [--map MAP] [--only NAME]... FOLDER
 
@@ -43,9 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
             raise ModelMapError(f"--only: the map has no pipeline {min(unknown)}")
         if given.folder.exists() and any(given.folder.iterdir()):
             raise SettingError(f"{given.folder}: not empty")
-        weights = Weights(settings.weights)
+        names = set(given.only) or set(models.pipelines)
+        weights = Weights(settings.weights, [one for name in names for one in models.pipelines[name].all_weights])
         try:
-            prepare(models, given.folder, weights, set(given.only) or set(models.pipelines))
+            prepare(models, given.folder, weights, names)
         finally:
             weights.close()
     except (SettingError, ModelMapError, WeightsError) as error:
@@ -64,9 +64,9 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
     rows: dict[str, dict[str, Any]] = {}
     for name, row in models.pipelines.items():
         fields = row.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        # Models on other servers and weights in GGUF files are not converted.
-        if name in names and row.server is None and row.gguf is None:
-            _fetch(weights, row)
+        if name in names:
+            while not weights.ready(row.all_weights):
+                time.sleep(_LOOK)
             fields |= _written(loader, row, folder, written, weights)
         rows[name] = fields
     whole = models.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"pipelines": rows}
@@ -87,13 +87,13 @@ def _written(
     if row.loras:
         changes["loras"] = []
     if row.text is not None:
-        key = "text", row.text.weights, row.parts.get("text_encoder", row.precision)
+        key = "text", row.text, row.precision
         if key not in written:
-            to = _named(folder, f"{row.text.weights}-text", set(written.values()))
-            loader.convert_text(row, to)
+            to = _named(folder, f"{row.text}-text", set(written.values()))
+            loader.convert_text(row.text, row, to)
             written[key] = str(to)
             print(f"{to}: {_size(to):.1f} GiB, of the text encoder")
-        changes["text"] = row.text.model_dump() | {"weights": written[key]}
+        changes["text"] = written[key]
     return changes | _copied(row, folder, written, weights)
 
 
@@ -108,22 +108,10 @@ def _copied(row: PipelineRow, folder: Path, written: dict[Hashable, str], weight
         return written[of]
 
     changes: dict[str, Any] = {}
-    if row.poses is not None:
-        changes["poses"] = {
-            "detector": copied(row.poses.detector),
-            "estimator": copied(row.poses.estimator),
-        }
     for name, of in (("control", row.control), ("mask", row.mask)):
         if of is not None and of.model is not None:
             changes[name] = of.model_dump(mode="json") | {"model": copied(of.model)}
     return changes
-
-
-def _fetch(weights: Weights, row: PipelineRow) -> None:
-    """Waits until the row's weights have been copied from S3."""
-    weights.want(row.all_weights)
-    while not weights.ready(row.all_weights):
-        time.sleep(_LOOK)
 
 
 def _named(folder: Path, weights: str, taken: set[str]) -> Path:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # The number of encoded prompts to cache. All windows of a run use the same prompt, and some prompts are used again.
@@ -12,17 +11,16 @@ _KEPT = 8
 
 
 class Prompts:
-    """Lets a pipeline encode its prompts with text encoders that it shares with other pipelines."""
+    """Lets a pipeline encode its prompts with a text encoder that it shares with other pipelines. The encoder is on
+    the device only while it encodes."""
 
-    def __init__(self, pipe: Any, encoders: Mapping[str, Any], device: str, leaves: bool) -> None:
-        """encoders are the pipeline's missing text encoders, by name. If leaves is set, they are on the device only
-        while they encode."""
-        self.encoders = dict(encoders)
+    def __init__(self, pipe: Any, encoder: Any, device: str) -> None:
+        self.encoder = encoder
         self._pipe = pipe
-        self._device = device if leaves else None
+        self._device = device
         self._encode: Callable[..., Any] = pipe.encode_prompt
         self._kept: OrderedDict[tuple[tuple[str, Any], ...], Any] = OrderedDict()
-        # This is the only method in which pipelines use their text encoders.
+        # This is the only method in which pipelines use their text encoder.
         pipe.encode_prompt = self._encoded
 
     def _encoded(self, **arguments: Any) -> Any:
@@ -38,23 +36,15 @@ class Prompts:
         return self._kept[key]
 
     def _anew(self, arguments: Mapping[str, Any]) -> Any:
-        with ExitStack() as lent:
-            for name, encoder in self.encoders.items():
-                lent.enter_context(_lent(self._pipe, name, encoder, self._device))
+        """Gives the pipeline the encoder for a while. Pipelines must not keep it, because they derive their own
+        device from their parts."""
+        restore = _brought(self.encoder, self._device)
+        self._pipe.text_encoder = self.encoder
+        try:
             return self._encode(**arguments)
-
-
-@contextmanager
-def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[None]:
-    """Gives the pipeline an encoder for a while. Pipelines must not keep it, because they derive their own device
-    from their parts. If device is set, the encoder moves there and back."""
-    restore: Callable[[], None] = _brought(encoder, device) if device is not None else lambda: None
-    setattr(pipe, name, encoder)
-    try:
-        yield
-    finally:
-        setattr(pipe, name, None)
-        restore()
+        finally:
+            self._pipe.text_encoder = None
+            restore()
 
 
 def _brought(encoder: Any, device: str) -> Callable[[], None]:

@@ -50,8 +50,6 @@ class RunRequest(BaseModel):
     duration: float = Field(default=0, ge=0, le=3600)
     # How many seconds remain until the run is stopped, or 0 if that is unknown.
     remaining: float = Field(default=0, ge=0)
-    # The minimum number of seconds between two previews, or 0 for no previews.
-    preview_every: float = Field(default=0, ge=0)
     folder: str
     output: str
 
@@ -67,11 +65,6 @@ class RunRequest(BaseModel):
     def frame_count(self) -> int:
         """The number of frames in the result. It lasts as long as the input, and has at least one frame."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
-
-    @property
-    def lora(self) -> str:
-        """The name of the LoRA that the form's field "lora" chooses, or ""."""
-        return str((self.options or {}).get("lora") or "")
 
     def flag(self, name: str) -> bool:
         """Reports whether a boolean field of the form is set."""

@@ -91,13 +91,9 @@ class Residents:
         during one of its runs."""
         found: dict[str, dict[str, int]] = {}
         for name, row in self._rows.items():
-            computed, needed = footprint(name, row), self._need(name)
-            kinds = {
-                "computed": computed.alone if computed is not None else None,
-                "needed": needed.alone if needed is not None else None,
-                "measured": self._most.get(name),
-            }
-            found[name] = {kind: size for kind, size in kinds.items() if size is not None}
+            found[name] = {"computed": footprint(row).alone, "needed": self._need(name).alone}
+            if name in self._most:
+                found[name]["measured"] = self._most[name]
         return found
 
     def evict_all(self) -> None:
@@ -109,30 +105,23 @@ class Residents:
 
     def _fits(self, name: str) -> bool:
         needs = [self._need(resident) for resident in (*self._resident, name)]
-        known = [need for need in needs if need is not None]
-        return self._memory is not None and len(known) == len(needs) and together(known) <= self._memory
+        return self._memory is not None and together(needs) <= self._memory
 
-    def _need(self, name: str) -> Footprint | None:
-        """Returns the memory that the pipeline needs, if known. A run that needed less than computed does not lower
-        the figure, because a larger run may need more."""
-        row = self._rows[name]
-        computed = footprint(name, row)
-        if computed is None or name not in self._beyond:
+    def _need(self, name: str) -> Footprint:
+        """Returns the memory that the pipeline needs. A run that needed less than computed does not lower the figure,
+        because a larger run may need more."""
+        computed = footprint(self._rows[name])
+        if name not in self._beyond:
             return computed
-        beyond, working = self._beyond[name], self._working.get(name, 0)
-        if row.memory is not None:
-            # The map's figure covers weights and runs together, and is never lowered.
-            beyond, working = max(0, beyond), max(0, working + min(0, beyond))
         corrected: Hashable = "beyond", name
-        return Footprint(computed.parts | {corrected: beyond}, max(computed.working, working))
+        working = max(computed.working, self._working.get(name, 0))
+        return Footprint(computed.parts | {corrected: self._beyond[name]}, working)
 
     def _missing(self, name: str) -> int:
         """Returns the computed size of those parts of a pipeline that are not in memory, in bytes."""
-        computed = footprint(name, self._rows[name])
-        if computed is None:
-            return 0
-        there = [known for other in self._resident if (known := footprint(other, self._rows[other])) is not None]
-        return sum(size for part, size in computed.parts.items() if not any(part in other.parts for other in there))
+        there = [footprint(self._rows[other]) for other in self._resident]
+        parts = footprint(self._rows[name]).parts
+        return sum(size for part, size in parts.items() if not any(part in other.parts for other in there))
 
     def _used(self) -> int:
         return 0 if self._meter is None else self._meter.used()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import logging
 import os
@@ -58,9 +57,6 @@ Notify = Callable[[dict[str, Any]], None]
 class Supply(Protocol):
     """Copies weights to the disk. weights.Weights implements it."""
 
-    def want(self, weights: Iterable[str]) -> None:
-        """Notes that a run needs the weights."""
-
     def ready(self, weights: Iterable[str]) -> bool:
         """Reports whether a run need not wait for the weights any longer."""
 
@@ -68,8 +64,8 @@ class Supply(Protocol):
 class Run:
     """An accepted run.
 
-    notify receives the lines of the protocol. It is called in the device's thread, in the previews' thread, or in the
-    thread that stops the server.
+    notify receives the lines of the protocol. It is called in the device's thread, or in the thread that stops
+    the server.
     """
 
     def __init__(self, request: RunRequest, notify: Notify, traceparent: str = "") -> None:
@@ -124,10 +120,6 @@ class Run:
         self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
-
-    def show(self, preview: bytes) -> None:
-        """Sends a preview together with the progress."""
-        self._notify(self.line() | {"preview": base64.b64encode(preview).decode()})
 
     def line(self) -> dict[str, Any]:
         """Returns the run's progress as a line of the protocol."""
@@ -242,9 +234,8 @@ class Runner:
 
         If traceparent (W3C Trace Context) is valid, the log lines of the run contain its trace id.
         """
-        needed = self._weights_of(request)
+        self._pipeline_of(request)
         self._check_paths(request)
-        self._check_lora(request)
         self._check_length(request)
         run = Run(request, notify, traceparent)
         with self._changed:
@@ -256,7 +247,6 @@ class Runner:
             if len(self._runs) > self._waiting:
                 raise _BUSY
             self._runs.append(run)
-            self._weights.want(needed)
             self._changed.notify()
         return run
 
@@ -336,16 +326,14 @@ class Runner:
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
         row = self._models.pipelines[name]
-        first = name not in self._residents.names()
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
         began = time.monotonic()
         with self._residents.measured(name):
-            Edit(run.request, row, pipeline, run.report, run.check, stages, show=run.show).run()
+            Edit(run.request, row, pipeline, run.report, run.check, stages).run()
         run.report(1, "encode")
-        if not (first and row.compile):  # the first run also compiles, which takes minutes
-            self._estimates.ended(name, run.request, time.monotonic() - began)
+        self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _engine_of(self, request: RunRequest) -> str:
         """Returns the engine name that a job shows: the name of the weights, or else of the pipeline."""
@@ -367,8 +355,6 @@ class Runner:
             )
         if request.reference is not None and not self._models.pipelines[name].references:
             raise RunError("invalid_input", f"The engine does not support a reference image for {request.model}.")
-        if request.reference is None and style.needs_reference:
-            raise RunError("invalid_input", f"The engine needs a reference image for {request.model}.")
         return name
 
     def _weights_of(self, request: RunRequest) -> list[str]:
@@ -385,11 +371,6 @@ class Runner:
         for path in (request.folder, *inputs):
             if not Path(path).resolve().is_relative_to(self._root):
                 raise RunError("engine_error", "The engine may not use the folder of the edit.")
-
-    def _check_lora(self, request: RunRequest) -> None:
-        name = self._pipeline_of(request)
-        if request.lora and request.lora not in self._models.pipelines[name].lora_choices:
-            raise RunError("invalid_input", f"There is no LoRA {request.lora[:32]!r} for {request.model}.")
 
     def _check_length(self, request: RunRequest) -> None:
         """Rejects a run in advance if it would probably not finish in time."""

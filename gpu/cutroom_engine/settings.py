@@ -31,14 +31,12 @@ class Settings:
     weights_source: str
     # The folder that must contain all files of runs. None allows any folder.
     scratch: Path | None
-    # The API key for models on other servers, or "".
-    server_key: str
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Reads the variables CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
     CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS, CUTROOM_ENGINE_WEIGHTS_SOURCE,
-    CUTROOM_ENGINE_SCRATCH, CUTROOM_ENGINE_SERVER_KEY and CUTROOM_FAMILY (gen). Defaults are in parentheses."""
+    CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen). Defaults are in parentheses."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:
@@ -66,5 +64,4 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         weights=Path(env.get("CUTROOM_ENGINE_WEIGHTS") or Path.home() / ".cache" / "cutroom"),
         weights_source=source,
         scratch=Path(scratch).resolve() if scratch else None,
-        server_key=env.get("CUTROOM_ENGINE_SERVER_KEY", ""),
     )

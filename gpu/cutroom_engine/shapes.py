@@ -18,8 +18,6 @@ class Shape:
     width: int
     text: float
     vae: float
-    # The parameters of the pipeline's other models, such as the encoder for references.
-    other: float = 0
     # How many pixels a token covers in each direction, and how many frames (after the first).
     side: int = 16
     frames: int = 4
@@ -39,13 +37,10 @@ _UMT5 = 5.68e9
 
 SHAPES = {
     "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9),
-    "wan2.1-14b": Shape(14.29e9, 40, 5120, _UMT5, 0.127e9),
     # VACE adds 15 blocks to the 30 of the 1.3B model, and 8 to the 40 of the 14B model.
     "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9),
     "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9),
-    "wan2.2-animate-14b": Shape(17.3e9, 40, 5120, _UMT5, 0.127e9, other=0.63e9),
     "wan2.2-5b": Shape(5.0e9, 30, 3072, _UMT5, 0.705e9, side=32),
     "flux2-klein-4b": Shape(3.88e9, 25, 3072, 4.02e9, 0.084e9),
     "qwen-image": Shape(20.43e9, 60, 3072, 8.29e9, 0.127e9),
-    "flux1-kontext": Shape(11.9e9, 57, 3072, 4.89e9, 0.084e9),
 }

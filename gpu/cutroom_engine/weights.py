@@ -1,141 +1,118 @@
-"""Finds weights: in a folder, or in an S3 prefix that is copied to a folder."""
+"""Finds weights: in a folder, or in an S3 prefix that boto3 copies to a folder."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import logging
+import shutil
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .sync import Bucket, Cancelled, WeightsError, synchronize
-
-__all__ = ["Weights", "WeightsError"]
-
 _logger = logging.getLogger(__name__)
 
+# How long to wait before a failed copy is tried again, in seconds.
+_PAUSE = 30.0
 
-class _Copy:
-    """The copy of one S3 prefix. It has ended when folder or error is set."""
 
-    def __init__(self, weights: str) -> None:
-        self.weights = weights
-        self.wanted = False
-        self.folder: Path | None = None
-        self.error: WeightsError | None = None
-        # Setting this stops the copy, so that another prefix can be copied first.
-        self.stop = threading.Event()
+class WeightsError(Exception):
+    """The weights are not available. The message says why."""
 
-    @property
-    def ended(self) -> bool:
-        return self.folder is not None or self.error is not None
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class Weights:
-    """Finds the folders of weights.
+    """Finds the folders of weights. Weights in S3 are copied into the cache in the background, in the given order.
+    Files that have not changed are kept. Servers that share the cache copy one prefix at a time."""
 
-    Weights in S3 are copied into the cache in the background, one prefix at a time, requested ones first.
-    """
-
-    def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
+    def __init__(self, cache: Path, weights: Iterable[str] = ()) -> None:
         self._cache = cache
-        self._bucket = bucket or _bucket
-        # This lock protects all fields below. Waiting threads are notified when weights are requested.
-        self._asked = threading.Condition()
-        self._copies: dict[str, _Copy] = {}
-        self._current: _Copy | None = None
-        self._closed = False
+        self._left = [one for one in dict.fromkeys(weights) if one.startswith("s3://")]
+        # The copies that have ended, each with its error.
+        self._ended: dict[str, WeightsError | None] = {}
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="weights", daemon=True)
         self._thread.start()
 
-    def start(self, weights: Iterable[str]) -> None:
-        """Starts to copy all weights from S3, in this order."""
-        with self._asked:
-            for one in weights:
-                self._copy(one)
-
-    def want(self, weights: Iterable[str]) -> None:
-        """Moves these weights to the front. A copy in progress that was not requested is postponed. Failed copies are
-        tried again."""
-        with self._asked:
-            wanted = [copy for one in weights if (copy := self._copy(one)) is not None and copy.folder is None]
-            for copy in wanted:
-                copy.wanted, copy.error = True, None
-            if wanted and self._current is not None and not self._current.wanted:
-                self._current.stop.set()
-            self._asked.notify()
-
     def ready(self, weights: Iterable[str]) -> bool:
         """Reports whether each of the weights is on the disk or is known to be unavailable."""
-        with self._asked:
-            copies = [self._copy(one) for one in weights]
-            return all(copy is None or copy.ended for copy in copies)
+        return all(not one.startswith("s3://") or one in self._ended for one in weights)
 
     def folder(self, weights: str) -> Path:
         """Returns the folder of weights for which ready is true. Raises WeightsError if they are unavailable."""
-        with self._asked:
-            copy = self._copy(weights)
-        if copy is None:
+        if not weights.startswith("s3://"):
             return Path(weights)
-        if copy.error is not None:
-            raise copy.error
-        if copy.folder is None:
-            raise WeightsError(f"{weights}: still being copied", retryable=True)
-        return copy.folder
+        if (error := self._ended.get(weights)) is not None:
+            raise error
+        return self._cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
 
     def close(self) -> None:
-        """Stops copying. The parts that have arrived are kept, and the next start continues from there."""
-        with self._asked:
-            self._closed = True
-            if self._current is not None:
-                self._current.stop.set()
-            self._asked.notify()
-        self._thread.join()
-
-    def _copy(self, weights: str) -> _Copy | None:
-        """Returns the copy of a prefix, or None if the weights are in a folder. The caller must hold the lock."""
-        if not weights.startswith("s3://"):
-            return None
-        if weights not in self._copies:
-            self._copies[weights] = _Copy(weights)
-            self._asked.notify()
-        return self._copies[weights]
+        """Stops copying. Files that have arrived are kept."""
+        self._stop.set()
 
     def _work(self) -> None:
-        while (copy := self._next()) is not None:
-            folder, failure = None, None
-            try:
-                folder = synchronize(self._bucket(), copy.weights, self._cache, copy.stop)
-            except Cancelled:
-                pass  # the copy continues when its turn comes again
-            except WeightsError as error:
-                failure = error
-            except Exception as error:  # boto3 looks for credentials here, which may fail
-                failure = WeightsError(f"{copy.weights}: {error}", retryable=True)
-            if failure is not None:
-                _logger.error("cannot get the weights", extra={"weights": copy.weights, "reason": str(failure)})
-            with self._asked:
-                self._current = None
-                copy.stop.clear()
-                copy.folder, copy.error = folder, failure
+        while self._left and not self._stop.is_set():
+            failed = []
+            for one in self._left:
+                try:
+                    self._copy(one, self._cache / hashlib.sha256(one.encode()).hexdigest()[:16])
+                    self._ended[one] = None
+                except _Stopped:
+                    return
+                except Exception as error:  # the errors of boto3 have no common class
+                    if not isinstance(error, WeightsError):
+                        error = WeightsError(f"{one}: {error}", retryable=True)
+                    self._ended[one] = error
+                    _logger.error("cannot get the weights", extra={"weights": one, "reason": str(error)})
+                    failed.append(one)
+            self._left = failed
+            self._stop.wait(_PAUSE if failed else 0)
 
-    def _next(self) -> _Copy | None:
-        """Waits for the next copy. Returns None when the server stops."""
-        with self._asked:
-            while not self._closed:
-                waiting = [copy for copy in self._copies.values() if not copy.ended]
-                if waiting:
-                    self._current = next((copy for copy in waiting if copy.wanted), waiting[0])
-                    return self._current
-                self._asked.wait()
-            return None
+    def _copy(self, weights: str, folder: Path) -> None:
+        import boto3  # boto3 is needed only for weights in S3
+
+        client = boto3.client("s3")
+        bucket, _, prefix = weights.removeprefix("s3://").partition("/")
+        prefix = prefix.rstrip("/") + "/"
+        folder.mkdir(parents=True, exist_ok=True)
+        with folder.with_name(folder.name + ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+            items = [item for page in pages for item in page.get("Contents", []) if not item["Key"].endswith("/")]
+            if not items:
+                raise WeightsError(f"{weights} is empty or does not exist", retryable=False)
+            files = [(item, folder / item["Key"].removeprefix(prefix)) for item in items]
+            wanted = [(item, path) for item, path in files if not _same(item, path)]
+            missing, free = sum(item["Size"] for item, _ in wanted), shutil.disk_usage(folder).free
+            if missing > free:
+                said = f"{missing / 2**30:.1f} GiB are missing, and {free / 2**30:.1f} GiB are free in {self._cache}"
+                raise WeightsError(said, retryable=False)
+            for item, path in wanted:
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise WeightsError(f"{item['Key']!r} points outside its folder", retryable=False)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # This fetches parts of the file concurrently, and renames the file when it is complete.
+                client.download_file(bucket, item["Key"], str(path), Callback=self._check)
+            for path in set(folder.rglob("*")) - {path for _, path in files}:
+                if path.is_file():
+                    path.unlink()
+
+    def _check(self, _: int) -> None:
+        if self._stop.is_set():
+            raise _Stopped
 
 
-def _bucket() -> Any:
-    import boto3  # boto3 is needed only for weights in S3
-    from botocore.config import Config
+class _Stopped(Exception):
+    """Raised when the server stops during a copy."""
 
-    # Each part that is fetched concurrently needs a connection from the pool. A short read timeout matters, because
-    # the server cannot stop before a hanging read ends.
-    config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
-    return boto3.client("s3", config=config)
+
+def _same(item: dict[str, Any], path: Path) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return bool(status.st_size == item["Size"] and status.st_mtime >= item["LastModified"].timestamp())

@@ -15,7 +15,6 @@ import pytest
 
 from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import ModelMap
-from cutroom_engine.previews import Previews
 from cutroom_engine.protocol import RunRequest
 from cutroom_engine.styles import Shot
 
@@ -98,19 +97,13 @@ def picture(tmp_path: Path) -> Path:
 
 def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> ModelMap:
     """Returns a map with one model of each kind, whose pipelines have small windows."""
-    row = {"steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
+    row = {"shape": "wan2.1-1.3b", "steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
     return ModelMap.model_validate(
         {
             "card": card,
             "pipelines": {
                 "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
                 "vace": {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, **row},
-                "animate": {
-                    "class": "WanAnimatePipeline",
-                    "weights": "/animate",
-                    "poses": {"detector": "/detector", "estimator": "/estimator"},
-                    **row,
-                },
                 "text": {"class": "WanPipeline", "weights": "/text", **row},
                 "image": {"class": "QwenImageEditPlusPipeline", "weights": "/image", **row},
             },
@@ -118,7 +111,6 @@ def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> Model
                 "gen-2.5": {"pipeline": "edit", "with_reference": "vace"},
                 "gen-2.1": {"pipeline": "edit"},
                 "gen-vton-3.6": {"pipeline": "vace"},
-                "gen-vton-3.5": {"pipeline": "animate"},
                 "gen-pro-t2v": {"pipeline": "text"},
                 "gen-image-2": {"pipeline": "image"},
             },
@@ -143,16 +135,8 @@ class Inverter:
         self.shots: list[Shot] = []
         self.closed = False
 
-    def run(
-        self,
-        shot: Shot,
-        on_step: Callable[[float], None],
-        check: Callable[[], None],
-        previews: Previews | None = None,
-    ) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         self.shots.append(shot)
-        if previews is not None and shot.frames:
-            previews.offer(lambda: lambda: shot.frames[len(shot.frames) // 2])
         on_step(0.5)
         on_step(1.0)
         if not shot.frames:

@@ -29,11 +29,6 @@ def test_drawing_ignores_color_and_brightness() -> None:
     assert np.abs(controls.lines(darker).astype(int) - controls.lines(edge())).mean() < 4
 
 
-def test_gray_has_no_colors() -> None:
-    grey = controls.grey(np.full((2, 2, 3), (255, 0, 0), dtype=np.uint8))
-    assert (grey == 76).all()
-
-
 def test_nearest_point_is_white() -> None:
     picture = controls.near_is_light(np.array([[2.0, 4.0], [6.0, 10.0]], dtype=np.float32))
     assert picture[..., 0].tolist() == [[0, 64], [128, 255]]
@@ -51,15 +46,11 @@ def test_areas_are_extended_to_blocks(height: int, width: int) -> None:
     assert grown.sum() == 48 * 48
 
 
-def test_box_position_follows_fractions() -> None:
-    where = controls.box((0.25, 0.5, 0.75, 1.0), 8, 4)
-    assert where.tolist() == [[False] * 8] * 2 + [[False] * 2 + [True] * 4 + [False] * 2] * 2
-
-
 def test_vace_gets_grey_or_control_in_repainted_areas() -> None:
     frames = [np.full((16, 16, 3), 10 * i, dtype=np.uint8) for i in range(1, 4)]
     before = [np.full((16, 16, 3), 99, dtype=np.uint8)]
-    left = controls.box((0, 0, 0.5, 1), 16, 16)
+    left = np.zeros((16, 16), dtype=np.bool_)
+    left[:, :8] = True
     black = [np.zeros((16, 16, 3), dtype=np.uint8)] * 3
     shot = Shot(prompt="", seed=0, width=16, height=16, length=3, frames=frames, before=before, masks=[left] * 3)
     for control, fill in (([], controls.GREY), (black, 0)):

@@ -114,9 +114,9 @@ def test_error_drops_unwritten_items() -> None:
     assert not threads()
 
 
-def run(request: RunRequest, model: Inverter, *, overlap: bool = True) -> bytes:
+def run(request: RunRequest, model: Inverter) -> bytes:
     row = model_map().pipelines["edit"]
-    Edit(request, row, model, lambda _, __: None, lambda: None, Stages(), overlap=overlap).run()
+    Edit(request, row, model, lambda _, __: None, lambda: None, Stages()).run()
     return Path(request.output).read_bytes()
 
 
@@ -124,13 +124,6 @@ def silent(request: RunRequest) -> RunRequest:
     """Returns the request with an input that has no sound."""
     assert request.data is not None
     return request.model_copy(update={"data": request.data.model_copy(update={"audio": False})})
-
-
-@pytest.mark.parametrize("duration", [0.1, 0.9, 2.5])
-def test_overlap_does_not_change_the_result(clip: Clip, ask: Ask, duration: float) -> None:
-    data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
-    outputs = {run(ask(data, duration=duration), Inverter(), overlap=overlap) for overlap in (True, False) * 2}
-    assert len(outputs) == 1
 
 
 def test_windows_are_decoded_denoised_and_encoded_concurrently(
@@ -153,7 +146,7 @@ def test_windows_are_decoded_denoised_and_encoded_concurrently(
     met: list[bool] = []
 
     class Waiting(Inverter):
-        def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
             # The clip has 25 frames, in windows of 9 that share 3. While a window is edited, the frames of the next
             # one are decoded, and the frames of the previous one are encoded.
             if not self.shots:
@@ -170,7 +163,7 @@ def test_windows_are_decoded_denoised_and_encoded_concurrently(
 @pytest.mark.parametrize("stop", [RunCancelled(), MemoryError()])
 def test_cancelled_edit_ends_its_threads(clip: Clip, ask: Ask, stop: Exception) -> None:
     class Ending(Inverter):
-        def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
             if self.shots:
                 raise stop
             return super().run(shot, lambda _: None, lambda: None)

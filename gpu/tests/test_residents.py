@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from cutroom_engine.footprint import footprint
 from cutroom_engine.residents import Residents
 
 from .conftest import Inverter, model_map
 
+ROWS = model_map().pipelines
+ONE = footprint(ROWS["edit"])
+WEIGHTS = sum(ONE.parts.values())
 
-def residents(memory: int | None, need: str | None) -> tuple[Residents, list[str], dict[str, Inverter]]:
-    rows = model_map(**({"memory": need} if need else {})).pipelines
+
+def residents(memory: float | None) -> tuple[Residents, list[str], dict[str, Inverter]]:
     loads: list[str] = []
     made: dict[str, Inverter] = {}
 
@@ -21,11 +25,11 @@ def residents(memory: int | None, need: str | None) -> tuple[Residents, list[str
         made[name] = Inverter()
         return made[name]
 
-    return Residents(rows, memory, load), loads, made
+    return Residents(ROWS, None if memory is None else int(memory), load), loads, made
 
 
 def test_least_recently_used_is_evicted_first() -> None:
-    kept, loads, made = residents(2 * 2**30, "1GiB")
+    kept, loads, made = residents(2 * ONE.alone)
     for name in ("edit", "vace", "edit", "text"):
         kept.get(name)
     assert kept.names() == ["edit", "text"]
@@ -34,9 +38,9 @@ def test_least_recently_used_is_evicted_first() -> None:
     assert not made["edit"].closed
 
 
-@pytest.mark.parametrize(("memory", "need"), [(None, "1GiB"), (2**40, None), (2**30, "1GiB"), (2**20, "1GiB")])
-def test_one_pipeline_is_kept_if_memory_is_unknown_or_small(memory: int | None, need: str | None) -> None:
-    kept, _, made = residents(memory, need)
+@pytest.mark.parametrize("memory", [None, ONE.alone, 2**20])
+def test_one_pipeline_is_kept_if_memory_is_unknown_or_small(memory: int | None) -> None:
+    kept, _, made = residents(memory)
     kept.get("edit")
     kept.get("vace")
     assert kept.names() == ["vace"]
@@ -50,7 +54,7 @@ class Scale:
         self.taken = self.highest = 0
 
     def take(self, size: float) -> None:
-        self.taken += int(size * GIB)
+        self.taken += int(size)
         self.highest = max(self.highest, self.taken)
 
     def used(self) -> int:
@@ -66,11 +70,8 @@ class Scale:
         return self.highest
 
 
-GIB = 2**30
-
-
-def measured(room: float, weights: float, working: float, **row: object) -> tuple[Residents, Callable[[str], None]]:
-    """Returns a Residents object whose pipelines and runs use the given GiB, and a function that performs a run."""
+def measured(memory: float, weights: float, working: float) -> tuple[Residents, Callable[[str], None]]:
+    """Returns a Residents object whose pipelines and runs use the given bytes, and a function that performs a run."""
     scale = Scale()
 
     class Weighed(Inverter):
@@ -84,7 +85,7 @@ def measured(room: float, weights: float, working: float, **row: object) -> tupl
         scale.take(weights)
         return Weighed()
 
-    kept = Residents(model_map(**row).pipelines, int(room * GIB), load, scale)
+    kept = Residents(ROWS, int(memory), load, scale)
 
     def run(name: str) -> None:
         kept.get(name)
@@ -96,53 +97,36 @@ def measured(room: float, weights: float, working: float, **row: object) -> tupl
 
 
 @pytest.mark.parametrize(
-    ("room", "weights", "working", "stay"),
+    ("memory", "weights", "working", "stay"),
     [
-        (4.5, 1.0, 0.5, ["edit", "text"]),  # both need less than the 2 GiB that the map states
-        (5.0, 1.0, 2.0, ["edit", "text"]),  # a run needs more than stated, but only one runs at a time
-        (4.5, 1.0, 2.0, ["text"]),  # both together need too much
-        (4.5, 2.5, 0.1, ["text"]),  # the weights need more than stated
+        (2 * WEIGHTS + ONE.working, WEIGHTS, ONE.working / 2, ["edit", "text"]),
+        # A run needs more than computed, but only one runs at a time.
+        (2 * WEIGHTS + 3 * ONE.working, WEIGHTS, 3 * ONE.working, ["edit", "text"]),
+        (2 * WEIGHTS + 2 * ONE.working, WEIGHTS, 3 * ONE.working, ["text"]),
+        (2 * WEIGHTS + ONE.working, 1.2 * WEIGHTS, ONE.working, ["text"]),
+        (1.5 * WEIGHTS + ONE.working, 0.7 * WEIGHTS, ONE.working, ["edit", "text"]),
     ],
 )
-def test_map_figures_are_corrected_by_measurements(
-    room: float, weights: float, working: float, stay: list[str]
+def test_computed_memory_is_corrected_by_measurements(
+    memory: float, weights: float, working: float, stay: list[str]
 ) -> None:
-    kept, run = measured(room, weights, working, memory="2GiB")
-    for name in ("edit", "text"):
+    kept, run = measured(memory, weights, working)
+    for name in ("edit", "text", "text", "edit", "text"):
         run(name)
-    run("text")  # now the memory of both is measured
-    kept.get("edit")
-    run("edit")
-    run("text")
     assert sorted(kept.names()) == stay
-    said = kept.memory()["edit"]
-    assert said["computed"] == 2 * GIB
-    assert said["needed"] == pytest.approx(max(2, weights + working) * GIB)
-    assert said["measured"] >= (weights + working - 0.01) * GIB
-
-
-def test_weights_smaller_than_computed_leave_space() -> None:
-    shape = {"shape": "wan2.1-1.3b", "precision": "bf16"}
-    kept, run = measured(100, 5, 0.1, **shape)
-    before = kept.memory()["text"]
-    run("text")
-    after = kept.memory()["text"]
-    assert before["computed"] == before["needed"] == after["computed"]
-    assert after["needed"] < after["computed"], "loaded weights have a known size"
-    assert after["needed"] > 5 * GIB, "a short run must not lower the estimate for a long one"
-    assert "measured" not in before
-    assert after["measured"] == pytest.approx(5.1 * GIB)
+    reported = kept.memory()["edit"]
+    assert reported["computed"] == ONE.alone
+    assert reported["needed"] == pytest.approx(weights + max(ONE.working, working))
+    assert reported["measured"] >= weights + working - 10
 
 
 def test_failed_load_keeps_other_pipelines() -> None:
-    rows = model_map(memory="1GiB").pipelines
-
     def load(name: str, _: object) -> Inverter:
         if name == "vace":
             raise OSError("no weights")
         return Inverter()
 
-    kept = Residents(rows, 2**40, load)
+    kept = Residents(ROWS, 2**40, load)
     kept.get("edit")
     with pytest.raises(OSError, match="no weights"):
         kept.get("vace")
@@ -163,7 +147,7 @@ def test_failed_load_releases_memory() -> None:
         left.append(weakref.ref(part))
         raise MemoryError
 
-    kept = Residents(model_map().pipelines, None, load)
+    kept = Residents(ROWS, None, load)
     gc.disable()
     try:
         with pytest.raises(MemoryError):

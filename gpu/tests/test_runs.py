@@ -19,7 +19,6 @@ from cutroom_engine import edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
 from cutroom_engine.pipeline import DeviceLost, Pipeline
-from cutroom_engine.previews import Previews
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.read import video_frames
 from cutroom_engine.residents import Residents
@@ -39,12 +38,8 @@ class Shelf:
 
     def __init__(self) -> None:
         self.away: set[str] = set()
-        self.wanted: list[str] = []
         # Gets an item whenever a run looks for unavailable weights.
         self.missed: queue.Queue[None] = queue.Queue()
-
-    def want(self, weights: Iterable[str]) -> None:
-        self.wanted += weights
 
     def ready(self, weights: Iterable[str]) -> bool:
         if self.away.isdisjoint(weights):
@@ -106,26 +101,6 @@ def world() -> Iterator[MakeRunner]:
     yield make
     for one in made:
         one.runner.stop()
-
-
-def test_lora_must_be_allowed_by_the_row(world: MakeRunner, clip: Clip, ask: Ask) -> None:
-    models: list[Inverter] = []
-
-    def model() -> Inverter:
-        models.append(Inverter())
-        return models[-1]
-
-    allowing = world(model, lora_choices={"clay": {"file": "/looks/clay.safetensors"}})
-    assert "result" in allowing.run(ask(clip(), options={"lora": "clay"}))[-1]
-    assert {shot.lora for shot in models[0].shots} == {"clay"}
-    assert "/looks" in allowing.shelf.wanted
-    for options in ({}, {"lora": ""}, None):
-        assert "result" in allowing.run(ask(clip(), options=options))[-1]
-    assert models[0].shots[-1].lora == ""
-    for runner, chosen in ((allowing, "ink"), (world(), "clay")):
-        with pytest.raises(RunError, match=f"no LoRA '{chosen}'") as raised:
-            runner.begin(ask(clip(), options={"lora": chosen}))
-        assert (raised.value.code, raised.value.retryable) == ("invalid_input", False)
 
 
 def test_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
@@ -240,7 +215,6 @@ def test_undecodable_input_is_an_input_error(world: MakeRunner, ask: Ask, clip: 
         ({"model": "gen-9"}, "engine_error", "does not serve gen-9"),
         ({"model": "gen-image-2"}, "engine_error", "does not support edit"),
         ({"model": "gen-2.1", "reference": "picture"}, "invalid_input", "does not support a reference image"),
-        ({"model": "gen-vton-3.5", "kind": "try-on"}, "invalid_input", "needs a reference image"),
         ({"folder": "/nowhere", "output": "/nowhere/output.mp4"}, "engine_error", "cannot reach"),
         ({"output": "/elsewhere/output.mp4"}, "engine_error", "cannot reach"),
         ({"folder": ".", "output": "output.mp4"}, "engine_error", "cannot reach"),
@@ -257,7 +231,7 @@ def test_invalid_runs_are_rejected_immediately(
 
 
 def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask: Ask, clip: Clip) -> None:
-    place = world(shape="wan2.1-14b", card={"teraflops": 1})
+    place = world(shape="wan2.1-vace-14b", card={"teraflops": 1})
     data = clip()
     with pytest.raises(RunError) as raised:
         place.begin(ask(data, width=832, height=480, duration=300, remaining=597))
@@ -268,7 +242,7 @@ def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask
 
 
 def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, clip: Clip) -> None:
-    place = world(shape="wan2.1-1.3b", card={"teraflops": 100})
+    place = world(card={"teraflops": 100})
     data = clip()
 
     def request(seconds: int) -> RunRequest:
@@ -309,11 +283,11 @@ class Failing(Inverter):
         super().__init__()
         self._failures = failures
 
-    def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Step, check: Check) -> list[Frame]:
         on_step(0.5)
         if self._failures:
             raise self._failures.pop(0)
-        return super().run(shot, on_step, check, previews)
+        return super().run(shot, on_step, check)
 
 
 def test_run_is_retried_after_out_of_memory(world: MakeRunner, ask: Ask, clip: Clip) -> None:
@@ -363,7 +337,7 @@ class Endless(Inverter):
         super().__init__()
         self._stepped, self._last = stepped, last
 
-    def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Step, check: Check) -> list[Frame]:
         while True:
             self._stepped.put(None)
             if self._last is not None:
@@ -387,14 +361,14 @@ def test_run_can_be_cancelled_in_every_stage(
             begun.put(run)
 
     class Stepping(Inverter):
-        def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
+        def run(self, shot: Shot, on_step: Step, check: Check) -> list[Frame]:
             cancel("denoise")
 
             def stepped(share: float) -> None:
                 on_step(share)
                 steps.append(share)
 
-            return super().run(shot, stepped, check, previews)
+            return super().run(shot, stepped, check)
 
     def decoded(*arguments: Any) -> Iterator[Frame]:
         cancel("decode")
@@ -525,7 +499,6 @@ def test_run_that_waits_for_weights_does_not_delay_others(
     assert "result" in place.run(ask(data))[-1]
     gone.cancel()
     assert "cancelled" in until_the_end(nothing)[-1]["error"]["message"]
-    assert place.shelf.wanted == ["/vace", "/vace", "/edit"]
     place.shelf.away = set()
     assert "result" in until_the_end(lines)[-1]
 
@@ -535,10 +508,10 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):
-        def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
+        def run(self, shot: Shot, on_step: Step, check: Check) -> list[Frame]:
             begun.put(shot.prompt)
             go_on.get(timeout=120)
-            return super().run(shot, on_step, check, previews)
+            return super().run(shot, on_step, check)
 
     place = world(Turn)
     data = clip()

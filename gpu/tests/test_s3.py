@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
-from cutroom_engine import sync
-from cutroom_engine.sync import WeightsError, synchronize
-from cutroom_engine.weights import Weights
+from cutroom_engine.weights import Weights, WeightsError
 
 from .conftest import free_port
 
@@ -67,7 +64,6 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns an S3 client. The bucket "models" has the weights."""
     for name, value in (_ACCESS | {"AWS_ENDPOINT_URL": endpoint}).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sync, "PART", 1000)
     client = boto3.client("s3")
     client.create_bucket(Bucket="models", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
     for name, content in WEIGHTS.items():
@@ -76,57 +72,39 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return client
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(p.relative_to(folder)): p.read_bytes()
-        for p in folder.rglob("*")
-        if p.is_file() and p.name != ".manifest.json"
-    }
+def copied(cache: Path, location: str = "s3://models/some/lucy") -> dict[str, bytes]:
+    weights = Weights(cache, [location])
+    try:
+        for _ in range(60_000):
+            if weights.ready([location]):
+                break
+            time.sleep(0.01)
+        folder = weights.folder(location)
+    finally:
+        weights.close()
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_weights_and_their_changes_are_copied_from_s3(bucket: Any, tmp_path: Path) -> None:
-    def copied() -> dict[str, bytes]:
-        weights = Weights(tmp_path)
-        weights.want(["s3://models/some/lucy"])
-        for _ in range(600_000):
-            if weights.ready(["s3://models/some/lucy"]):
-                break
-            time.sleep(0.001)
-        folder = weights.folder("s3://models/some/lucy")
-        weights.close()
-        return content(folder)
-
-    assert copied() == WEIGHTS
+    assert copied(tmp_path) == WEIGHTS
+    kept = {path: path.stat().st_ino for path in tmp_path.rglob("*.safetensors")}
     bucket.put_object(Bucket="models", Key="some/lucy/model_index.json", Body=b"[]")
     bucket.delete_object(Bucket="models", Key="some/lucy/vae/empty")
     changed = WEIGHTS | {"model_index.json": b"[]"}
     del changed["vae/empty"]
-    assert copied() == changed
-
-
-def test_versions_of_an_object_are_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync, "_ATTEMPTS", 1)
-
-    class Changing:
-        """A bucket in which an object changes after it was listed."""
-
-        def get_paginator(self, name: str) -> Any:
-            return bucket.get_paginator(name)
-
-        def get_object(self, **arguments: Any) -> Any:
-            bucket.put_object(Bucket="models", Key="some/lucy/vae/a.safetensors", Body=b"other" * 2048)
-            return bucket.get_object(**arguments)
-
-    with pytest.raises(WeightsError) as failed:
-        synchronize(Changing(), "s3://models/some/lucy", tmp_path, threading.Event())
-    assert failed.value.retryable
-    cause = failed.value.__cause__
-    assert isinstance(cause, ClientError)
-    assert cause.response["Error"]["Code"] == "PreconditionFailed"
+    assert copied(tmp_path) == changed
+    assert {path: path.stat().st_ino for path in kept} == kept, "an unchanged file was fetched again"
 
 
 @pytest.mark.parametrize(("weights", "retryable"), [("s3://models/none", False), ("s3://none/lucy", True)])
 def test_missing_weights_are_reported(bucket: Any, tmp_path: Path, weights: str, retryable: bool) -> None:
     with pytest.raises(WeightsError) as failed:
-        synchronize(bucket, weights, tmp_path, threading.Event())
+        copied(tmp_path, weights)
     assert failed.value.retryable == retryable
+
+
+def test_full_disk_is_reported(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=9))
+    with pytest.raises(WeightsError, match="are missing, and") as failed:
+        copied(tmp_path)
+    assert not failed.value.retryable

@@ -273,7 +273,7 @@ def test_estimates_are_returned(serve: Serve) -> None:
     assert client.post("/v1/estimates", json={"edits": [edit | {"lengths": [-1]}]}).status_code == 422
 
 
-def test_models_without_a_size_have_no_estimate(serve: Serve) -> None:
+def test_unknown_card_has_no_estimate(serve: Serve) -> None:
     edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1]}
     assert serve().post("/v1/estimates", json={"edits": [edit]}).json() == {"estimates": [None]}
 

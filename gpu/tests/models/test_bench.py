@@ -31,21 +31,6 @@ def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return run
 
 
-def test_every_figure_of_a_transformer_is_printed(bench: Bench) -> None:
-    status, out, _ = bench("transformer", "--device", "cpu", "--tiny", "--steps", "1", "--windows", "2")
-    assert status == 0
-    for name in (
-        "one call",
-        "of a product of matrices",
-        "pipeline alone",
-        "edit, sequential",
-        "edit, overlapped",
-        "job, submission to result",
-        "over the pipeline",
-    ):
-        assert any(line.startswith(name) for line in out.splitlines()), out
-
-
 def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
     status, out, _ = bench("--tiny", "--maps", "models.yaml", "models-24gb.yaml", "--rows", "image-edit", "dress")
     assert status == 0
@@ -54,22 +39,12 @@ def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
     found = [line for line in lines if line.startswith(("image-edit ", "dress "))]
     assert len(found) == 4, lines
     for line in found:
-        # The columns are seconds, loading time and the longest silence. Memory and efficiency are missing on a CPU.
-        assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +- +[0-9]+ s  \S", line), line
+        # The columns are seconds, loading time, memory (missing on a CPU), the longest silence and the computed time.
+        assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +[0-9]+ s  \S", line), line
     assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
 
 
-def test_every_figure_of_live_video_is_printed(bench: Bench) -> None:
-    status, out, _ = bench("live", "--tiny", "--pictures", "3")
-    assert status == 0
-    found = [line for line in out.splitlines() if line.startswith("turbo ")]
-    assert len(found) == 2, out
-    for line in found:
-        assert re.match(r"turbo +[0-9x]+ +[0-9.]+ s( +[0-9.]+ ms){3} +[0-9.]+ +-$", line), line
-
-
-@pytest.mark.parametrize("kind", ["rows", "live", "transformer"])
-def test_missing_gpu_is_reported(bench: Bench, kind: str) -> None:
-    status, out, said = bench(kind)
+def test_missing_gpu_is_reported(bench: Bench) -> None:
+    status, out, err = bench()
     assert (status, out) == (1, "")
-    assert "This machine has no GPU" in said
+    assert "This machine has no GPU" in err

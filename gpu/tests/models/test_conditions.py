@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from cutroom_engine.controls import GREY
-from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.seeing import Parser
 from cutroom_engine.styles import STYLES
 
-from .test_diffusion import noise, nothing, pipeline, poses_of, same, shot
-from .tiny import make, make_depth, make_parser, make_poses
+from .test_diffusion import noise, nothing, pipeline, same, shot
+from .tiny import make, make_depth, make_parser
 
 VACE = "WanVACEPipeline"
 
@@ -23,7 +22,6 @@ VACE = "WanVACEPipeline"
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
     make(VACE, folder)
-    make_poses(folder)
     make_depth(folder)
     make_parser(folder)
     return folder
@@ -31,23 +29,16 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def keys(weights: Path, name: str) -> dict[str, Any]:
     """Returns the keys in the model map that set this condition."""
+    parts = {"mask": {"model": str(weights / "parser"), "labels": ["shirt"]}}
     return {
         "line": {"control": {"kind": "line"}},
-        "gray": {"control": {"kind": "gray"}},
         "depth": {"control": {"kind": "depth", "model": str(weights / "depth")}},
-        "pose": {"control": {"kind": "pose"}, "poses": poses_of(weights)},
-        "box": {"mask": {"of": "box"}},
-        "person": {"mask": {"of": "person"}, "poses": poses_of(weights)},
-        "parts": {"mask": {"of": "parts", "model": str(weights / "parser"), "labels": ["shirt"]}},
-        "pose in parts": {
-            "mask": {"of": "parts", "model": str(weights / "parser"), "labels": ["shirt"]},
-            "control": {"kind": "pose"},
-            "poses": poses_of(weights),
-        },
+        "parts": parts,
+        "line in parts": {"control": {"kind": "line"}} | parts,
     }[name]
 
 
-@pytest.mark.parametrize("name", ["line", "gray", "depth", "pose", "box", "person", "parts", "pose in parts"])
+@pytest.mark.parametrize("name", ["line", "depth", "parts", "line in parts"])
 def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> None:
     changes = keys(weights, name)
     model = pipeline(weights, VACE, **changes)
@@ -65,7 +56,7 @@ def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> N
 def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
     """According to VACE's authors, it was never trained on unprocessed clips."""
     raw = shot(VACE)
-    for name in ("line", "gray", "depth", "box", "parts"):
+    for name in ("line", "depth", "parts"):
         conditions = pipeline(weights, VACE, **keys(weights, name))._conditions
         assert conditions is not None
         arguments = STYLES[VACE].arguments(conditions.of(raw, nothing))
@@ -73,7 +64,7 @@ def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
             anew = np.asarray(mask) == 255
             assert not np.array_equal(np.asarray(video)[anew], frame[anew]) or not anew.any()
             assert np.array_equal(np.asarray(video)[~anew], frame[~anew])
-            if name in ("box", "parts"):
+            if name == "parts":
                 assert (np.asarray(video)[anew] == GREY).all()
 
 
@@ -89,7 +80,7 @@ def test_previous_window_is_kept(weights: Path) -> None:
 
 def test_result_depends_on_the_control(weights: Path) -> None:
     drawn = pipeline(weights, VACE, **keys(weights, "line")).run(shot(VACE), nothing, nothing)
-    masked = pipeline(weights, VACE, **keys(weights, "box")).run(shot(VACE), nothing, nothing)
+    masked = pipeline(weights, VACE, **keys(weights, "parts")).run(shot(VACE), nothing, nothing)
     assert not same(drawn, masked)
 
 
@@ -98,8 +89,3 @@ def test_labels_must_belong_to_the_model(weights: Path) -> None:
     assert all(area.all() for area in either)
     with pytest.raises(ValueError, match="no label hat among skin, shirt"):
         Parser(weights / "parser", ["hat"], "cpu")
-
-
-def test_vace_row_without_condition_is_rejected() -> None:
-    with pytest.raises(ValueError, match="needs a control or a mask"):
-        PipelineRow.model_validate({"class": VACE, "weights": "/vace", "steps": 4})

@@ -14,19 +14,16 @@ import transformers
 from cutroom_engine.live_diffusion import load_live
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import LivePipelineRow, PipelineRow
-from cutroom_engine.poses import Poses
 from cutroom_engine.seeing import Depth
 
-from .tiny import live_row, make, make_depth, make_poses
+from .tiny import fields, live_row, make, make_depth
 
 
 def test_models_are_created_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make("WanPipeline", tmp_path)
-    live = LivePipelineRow.model_validate(live_row("StableDiffusionImg2ImgPipeline", tmp_path, pixels=64 * 64))
-    poses, depth = make_poses(tmp_path), make_depth(tmp_path)
-    row = PipelineRow.model_validate(
-        {"class": "WanPipeline", "weights": str(tmp_path / "WanPipeline"), "steps": 2, "precision": "fp32"}
-    )
+    live = LivePipelineRow.model_validate(live_row(tmp_path, pixels=64 * 64))
+    depth = make_depth(tmp_path)
+    row = PipelineRow.model_validate(fields("WanPipeline", tmp_path))
     made = transformers.PreTrainedModel.from_pretrained.__func__  # type: ignore[attr-defined]
     inside, most, times = 0, 0, 0
 
@@ -44,7 +41,6 @@ def test_models_are_created_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     makers = [
         lambda: Loader(Path, "cpu").load(row),
         lambda: load_live(live, Path, "cpu"),
-        lambda: Poses(Path(poses["detector"]), Path(poses["estimator"]), "cpu"),
         lambda: Depth(Path(depth), "cpu"),
     ]
     with ThreadPoolExecutor(len(makers)) as threads:

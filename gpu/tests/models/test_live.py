@@ -17,7 +17,7 @@ from cutroom_engine.protocol import RunCancelled
 
 from ..live_client import LiveClient, picture
 from .test_program import Start, models, start
-from .tiny import LIVE_MAKERS, live_row, make_image_adapter, make_tiny_vae
+from .tiny import live_row, make_tiny_vae
 
 __all__ = ["models", "start"]
 
@@ -29,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("live")
 
 
-def load(folder: Path, class_name: str = "StableDiffusionImg2ImgPipeline", **changes: Any) -> LiveDiffusion:
-    row = live_row(class_name, folder, pixels=64 * 64, **changes)
+def load(folder: Path, **changes: Any) -> LiveDiffusion:
+    row = live_row(folder, pixels=64 * 64, **changes)
     return load_live(LivePipelineRow.model_validate(row), Path, "cpu")
 
 
@@ -44,20 +44,19 @@ def passes() -> None:
     """Lets the edit continue."""
 
 
-@pytest.mark.parametrize("class_name", LIVE_MAKERS)
-def test_every_class_edits_frames(folder: Path, class_name: str) -> None:
-    model = load(folder, class_name)
+def test_frames_are_edited(folder: Path) -> None:
+    model = load(folder)
     winter, _ = model.encode("a quiet winter evening")
     empty, _ = model.encode("")
-    made = model.edit(noise(), winter, None, 7, passes)
+    made = model.edit(noise(), winter, 7, passes)
     assert (made.number, made.width, made.height, made.narrow) == (3, *SIZE, False)
     # The result depends on the prompt, the seed and the picture, and on nothing else.
     others = [
-        model.edit(noise(), empty, None, 7, passes),
-        model.edit(noise(), winter, None, 8, passes),
-        model.edit(picture(3, *SIZE), winter, None, 7, passes),
+        model.edit(noise(), empty, 7, passes),
+        model.edit(noise(), winter, 8, passes),
+        model.edit(picture(3, *SIZE), winter, 7, passes),
     ]
-    assert model.edit(noise(), winter, None, 7, passes) == made
+    assert model.edit(noise(), winter, 7, passes) == made
     assert [other.planes != made.planes for other in others] == [True, True, True]
 
 
@@ -66,7 +65,7 @@ def test_every_class_edits_frames(folder: Path, class_name: str) -> None:
 )
 def test_frames_may_have_any_shape(folder: Path, width: int, height: int, narrow: bool) -> None:
     model = load(folder)
-    made = model.edit(noise(width, height, narrow), model.encode("winter")[0], None, 7, passes)
+    made = model.edit(noise(width, height, narrow), model.encode("winter")[0], 7, passes)
     assert (made.width, made.height) == live_sizes(width, height, 8, 64 * 64)[1]
     luma, chroma = wire.planes_of(made.width, made.height)
     assert (len(made.planes), made.narrow) == (luma + 2 * chroma, narrow)
@@ -76,7 +75,7 @@ def test_frames_may_have_any_shape(folder: Path, width: int, height: int, narrow
 
 def test_small_vae_replaces_the_full_one(folder: Path) -> None:
     model, whole = load(folder, vae=make_tiny_vae(folder)), load(folder)
-    made = [one.edit(noise(), one.encode("winter")[0], None, 7, passes) for one in (model, whole)]
+    made = [one.edit(noise(), one.encode("winter")[0], 7, passes) for one in (model, whole)]
     assert (made[0].width, made[0].height) == SIZE
     assert made[0] != made[1]
 
@@ -91,20 +90,6 @@ def test_colors_are_unchanged(folder: Path) -> None:
         assert model._planes(rgb, SIZE, narrow) == pytest.approx(planes, abs=1)
 
 
-def test_reference_image_affects_edits_until_it_is_removed(folder: Path) -> None:
-    weights = Path(live_row("StableDiffusionImg2ImgPipeline", folder)["weights"])
-    model = load(folder, image=make_image_adapter(weights, folder))
-    prompt, _ = model.encode("winter")
-    without = model.edit(noise(), prompt, None, 7, passes)
-    assert without == load(folder).edit(noise(), prompt, None, 7, passes)
-    red = model.see(wire.Image(1, 20, 10, bytes([255, 0, 0, 255]) * 200))
-    clear = model.see(wire.Image(1, 20, 10, bytes([255, 0, 0, 0]) * 200))
-    made = [model.edit(noise(), prompt, image, 7, passes).planes for image in (red, clear)]
-    assert len({without.planes, *made}) == 3
-    assert model.edit(noise(), prompt, None, 7, passes) == without
-    assert not load(folder).takes_images
-
-
 def test_edit_can_be_cancelled_within_a_step(folder: Path) -> None:
     model = load(folder, steps=40, strength=1.0)
     prompt, _ = model.encode("winter")
@@ -117,9 +102,9 @@ def test_edit_can_be_cancelled_within_a_step(folder: Path) -> None:
             raise RunCancelled
 
     with pytest.raises(RunCancelled):
-        model.edit(noise(), prompt, None, 7, leaves)
+        model.edit(noise(), prompt, 7, leaves)
     assert calls == 4
-    assert model.edit(noise(), prompt, None, 7, passes).number == 3
+    assert model.edit(noise(), prompt, 7, passes).number == 3
 
 
 def test_prompts_are_cached_and_long_ones_are_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

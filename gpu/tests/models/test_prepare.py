@@ -25,16 +25,16 @@ def size(folder: Path, part: str) -> int:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a folder with weights in fp32, and with a map that asks for lower precision."""
     folder = tmp_path_factory.mktemp("published")
-    text = {"weights": str(make("WanPipeline", folder)), "leaves": True}
-    row: dict[str, Any] = {"steps": 2, "text": text, "window": {"frames": 9, "overlap": 1}}
+    text = str(make("WanPipeline", folder))
+    row: dict[str, Any] = {"shape": "wan2.1-1.3b", "steps": 2, "text": text, "window": {"frames": 9, "overlap": 1}}
     vace = {"class": "WanVACEPipeline", "weights": str(make("WanVACEPipeline", folder)), **row}
-    few = {"loras": [{"file": lora(folder)}], "guidance": 1.0, "shift": 5.0, "parts": {"vae": "fp32"}}
+    few = {"loras": [{"file": lora(folder)}], "guidance": 1.0, "shift": 5.0}
     pipelines = {
-        "film": {"class": "WanPipeline", "weights": text["weights"], "storage": "fp8", **few, **row},
+        "film": {"class": "WanPipeline", "weights": text, "storage": "fp8", **few, **row},
         "depth": vace | {"control": {"kind": "depth", "model": make_depth(folder)}},
-        "box": vace | {"mask": {"of": "box"}},
+        "line": vace | {"control": {"kind": "line"}},
     }
-    models = {"$family-2.5": {"pipeline": "depth", "with_reference": "box"}, "$family-pro-t2v": {"pipeline": "film"}}
+    models = {"$family-2.5": {"pipeline": "depth", "with_reference": "line"}, "$family-pro-t2v": {"pipeline": "film"}}
     (folder / "models.yaml").write_text(yaml.safe_dump({"pipelines": pipelines, "models": models}))
     return folder
 
@@ -50,7 +50,7 @@ def test_converted_weights_give_the_same_result(
     for row in after.pipelines.values():
         assert all(Path(folder).is_relative_to(to) and Path(folder).is_dir() for folder in row.all_weights)
         assert row.loras == []
-    assert after.pipelines["depth"].weights == after.pipelines["box"].weights
+    assert after.pipelines["depth"].weights == after.pipelines["line"].weights
     # bf16 halves the size. FP8 halves it again, except for layers that keep their precision.
     assert size(to / "WanVACEPipeline", "transformer") < 0.75 * size(published / "WanVACEPipeline", "transformer")
     assert size(to / "WanPipeline", "transformer") < 0.6 * size(published / "WanPipeline", "transformer")
@@ -63,9 +63,9 @@ def test_converted_weights_give_the_same_result(
 
 
 def test_only_the_named_pipeline_is_converted(published: Path, tmp_path: Path) -> None:
-    assert main(["--map", str(published / "models.yaml"), "--only", "box", str(tmp_path)]) == 0
+    assert main(["--map", str(published / "models.yaml"), "--only", "line", str(tmp_path)]) == 0
     rows = read_model_map(tmp_path / "models.yaml", "gen").pipelines
-    assert Path(rows["box"].weights).parent == tmp_path
+    assert Path(rows["line"].weights).parent == tmp_path
     assert rows["film"] == read_model_map(published / "models.yaml", "gen").pipelines["film"]
 
 

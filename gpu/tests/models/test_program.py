@@ -71,7 +71,6 @@ def lines_of(client: httpx2.Client, body: dict[str, Any]) -> list[dict[str, Any]
         ("gen-2.5", "edit", False),
         ("gen-2.5", "edit", True),
         ("gen-vton-3.6", "try-on", True),
-        ("gen-vton-3.5", "try-on", True),
         ("gen-clip", "clip", False),
         ("gen-pro-t2v", "text-to-video", False),
     ],

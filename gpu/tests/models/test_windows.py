@@ -16,13 +16,12 @@ import torch
 from cutroom_engine.anchor import anchored
 from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.frames import Frame
-from cutroom_engine.motion import Person
 from cutroom_engine.windows import Window, edit_in_windows
 
 from .test_diffusion import noise, nothing, pipeline, same, shot
-from .tiny import make, make_poses
+from .tiny import make
 
-CONTINUE = ["WanVideoToVideoPipeline", "LucyEditPipeline", "WanAnimatePipeline", "WanVACEPipeline"]
+CONTINUE = ["LucyEditPipeline", "WanVACEPipeline"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
     for name in CONTINUE:
         make(name, folder)
-    make_poses(folder)
     return folder
 
 
@@ -47,12 +45,11 @@ def apart(a: list[Frame], b: list[Frame]) -> float:
     return float(np.mean([np.abs(x.astype(int) - y).mean() for x, y in zip(a, b, strict=True)]))
 
 
-@pytest.mark.parametrize(
-    ("name", "length"), [*((name, 9) for name in CONTINUE), ("WanAnimatePipeline", 5), ("WanAnimatePipeline", 13)]
-)
+@pytest.mark.parametrize("name", CONTINUE)
+@pytest.mark.parametrize("length", [5, 9])
 def test_window_follows_previous_frames(weights: Path, name: str, length: int) -> None:
     model = pipeline(weights, name)
-    before = [255 - frame for frame in noise(5)]
+    before = [255 - frame for frame in noise(3)]
     plain = model.run(shot(name, length=length), nothing, nothing)
     other = model.run(shot(name, length=length, before=before), nothing, nothing)
     assert len(other) == length
@@ -60,9 +57,9 @@ def test_window_follows_previous_frames(weights: Path, name: str, length: int) -
     assert same(plain, model.run(shot(name, length=length), nothing, nothing)), "a window left something behind"
 
 
-@pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
 @pytest.mark.parametrize("count", [1, 5, 7])
-def test_window_starts_with_previous_frames(weights: Path, name: str, count: int) -> None:
+def test_window_starts_with_previous_frames(weights: Path, count: int) -> None:
+    name = "LucyEditPipeline"
     model = pipeline(weights, name)
     before = noise(9)[-count:]
     made = model.run(shot(name, before=before), nothing, nothing)
@@ -104,11 +101,9 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
     def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **arguments: Any) -> tuple[torch.Tensor]:
         latents = hidden_states[:, :16]
-        if "control_hidden_states" in arguments:  # in VACE: the kept picture, the repainted picture, and the mask
-            known, anew = arguments["control_hidden_states"][:, :16], arguments["control_hidden_states"][:, 32:]
-            where = anew.mean(dim=1, keepdim=True) < 0.5
-        else:  # in Animate: the mask, and the known frames
-            known, where = hidden_states[:, 20:], hidden_states[:, 16:20].mean(dim=1, keepdim=True) > 0.5
+        # The kept picture, the repainted picture, and the mask.
+        known, anew = arguments["control_hidden_states"][:, :16], arguments["control_hidden_states"][:, 32:]
+        where = anew.mean(dim=1, keepdim=True) < 0.5
         made = torch.where(where, known, idea(latents))
         return ((latents - made) / (timestep.float().reshape(-1, 1, 1, 1, 1) / 1000),)
 
@@ -135,24 +130,19 @@ def seam(model: DiffusersPipeline, name: str, length: int, continues: bool, begi
     return apart(made[0][-5:], made[1][:5]) / around
 
 
-@pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
-def test_seam_is_smaller_than_the_motion_around_it(weights: Path, name: str) -> None:
+def test_seam_is_smaller_than_the_motion_around_it(weights: Path) -> None:
+    name = "LucyEditPipeline"
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
     assert seam(model, name, 9, True, nothing) < 0.1
     assert seam(model, name, 9, False, nothing) > 0.5
 
 
-@pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
-def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These classes receive the previous window's frames as a condition, as in their training."""
+def test_identity_model_leaves_no_seam(weights: Path) -> None:
+    """VACE receives the previous window's frames as a condition, as in its training."""
+    name = "WanVACEPipeline"
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
-    everywhere = Person(np.full((17, 3), 50, dtype=np.float32), (0, 0, 96, 64))
-    if name == "WanAnimatePipeline":
-        assert model._conditions is not None
-        monkeypatch.setattr(model._conditions._poses, "people", lambda frames, _: [everywhere] * len(frames))
     begin = keeps(model)
-    # Animate uses more than one earlier frame only if a shot has at least 13 frames.
     assert seam(model, name, 13, True, begin) < 0.1
     assert seam(model, name, 13, False, begin) > 0.5

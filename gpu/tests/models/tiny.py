@@ -10,16 +10,10 @@ from typing import Any
 import diffusers
 import torch
 import yaml
-from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
-    CLIPImageProcessorPil,
     CLIPTextConfig,
     CLIPTextModel,
-    CLIPTextModelWithProjection,
-    CLIPVisionConfig,
-    CLIPVisionModel,
-    CLIPVisionModelWithProjection,
     DepthAnythingConfig,
     DepthAnythingForDepthEstimation,
     Dinov2Config,
@@ -33,21 +27,11 @@ from transformers import (
     Qwen2VLVideoProcessor,
     Qwen3Config,
     Qwen3ForCausalLM,
-    RTDetrConfig,
-    RTDetrForObjectDetection,
-    RTDetrImageProcessorPil,
-    RTDetrResNetConfig,
     SegformerConfig,
     SegformerForSemanticSegmentation,
     SegformerImageProcessorPil,
-    T5Config,
-    T5EncoderModel,
     UMT5Config,
     UMT5EncoderModel,
-    VitPoseBackboneConfig,
-    VitPoseConfig,
-    VitPoseForPoseEstimation,
-    VitPoseImageProcessorPil,
 )
 
 from cutroom_engine.model_map import PipelineRow
@@ -109,10 +93,6 @@ def _wan() -> Any:
     return diffusers.WanPipeline(**_wan_parts())
 
 
-def _video_to_video() -> Any:
-    return diffusers.WanVideoToVideoPipeline(**_wan_parts())
-
-
 def _lucy_edit() -> Any:
     return diffusers.LucyEditPipeline(**_wan_parts(in_channels=32))
 
@@ -120,91 +100,6 @@ def _lucy_edit() -> Any:
 def _vace() -> Any:
     parts = _wan_parts(kind=diffusers.WanVACETransformer3DModel, vace_layers=[0, 2], vace_in_channels=96)
     return diffusers.WanVACEPipeline(**parts)
-
-
-def _animate() -> Any:
-    parts = _wan_parts(
-        kind=diffusers.WanAnimateTransformer3DModel,
-        in_channels=36,
-        latent_channels=16,
-        image_dim=4,
-        motion_encoder_channel_sizes={"4": 16, "8": 16, "16": 16},
-        motion_encoder_size=16,
-        motion_style_dim=8,
-        motion_dim=4,
-        motion_encoder_dim=16,
-        face_encoder_hidden_dim=16,
-        face_encoder_num_heads=2,
-        inject_face_latents_blocks=3,
-    )
-    vision = CLIPVisionConfig(
-        hidden_size=4,
-        projection_dim=4,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        image_size=4,
-        intermediate_size=16,
-        patch_size=1,
-    )
-    return diffusers.WanAnimatePipeline(
-        **parts, image_encoder=CLIPVisionModel(vision), image_processor=CLIPImageProcessorPil(crop_size=4, size=4)
-    )
-
-
-def _flux_kontext() -> Any:
-    torch.manual_seed(0)
-    return diffusers.FluxKontextPipeline(
-        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(),
-        vae=diffusers.AutoencoderKL(
-            sample_size=32,
-            in_channels=3,
-            out_channels=3,
-            block_out_channels=(4,),
-            layers_per_block=1,
-            latent_channels=1,
-            norm_num_groups=1,
-            use_quant_conv=False,
-            use_post_quant_conv=False,
-            shift_factor=0.0609,
-            scaling_factor=1.5035,
-        ),
-        text_encoder=CLIPTextModel(
-            CLIPTextConfig(
-                vocab_size=len(_WORDS),
-                hidden_size=32,
-                projection_dim=32,
-                intermediate_size=37,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                bos_token_id=0,
-                eos_token_id=1,
-            )
-        ),
-        tokenizer=_tokenizer(77),
-        text_encoder_2=T5EncoderModel(
-            T5Config(
-                vocab_size=len(_WORDS),
-                d_model=32,
-                d_kv=8,
-                d_ff=37,
-                num_layers=2,
-                num_heads=4,
-                relative_attention_num_buckets=8,
-            )
-        ),
-        tokenizer_2=_tokenizer(),
-        transformer=diffusers.FluxTransformer2DModel(
-            patch_size=1,
-            in_channels=4,
-            num_layers=1,
-            num_single_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=2,
-            joint_attention_dim=32,
-            pooled_projection_dim=32,
-            axes_dims_rope=[4, 4, 8],
-        ),
-    )
 
 
 def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
@@ -264,10 +159,6 @@ def _qwen_image_edit_plus() -> Any:
     return diffusers.QwenImageEditPlusPipeline(**_qwen_image_parts())
 
 
-def _qwen_image_edit() -> Any:
-    return diffusers.QwenImageEditPipeline(**_qwen_image_parts())
-
-
 def _qwen_image_parts() -> dict[str, Any]:
     torch.manual_seed(0)
     tokenizer, vocabulary = _qwen_tokenizer()
@@ -322,23 +213,10 @@ def _qwen_image_parts() -> dict[str, Any]:
     }
 
 
-def _clip(projection: int = 32) -> CLIPTextConfig:
-    return CLIPTextConfig(
-        vocab_size=len(_WORDS),
-        hidden_size=32,
-        projection_dim=projection,
-        intermediate_size=37,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-
-
-def _stable_diffusion_parts(consistency: bool = False, **unet: Any) -> dict[str, Any]:
+def _stable_diffusion() -> Any:
     torch.manual_seed(0)
-    return {
-        "unet": diffusers.UNet2DConditionModel(
+    return diffusers.StableDiffusionImg2ImgPipeline(
+        unet=diffusers.UNet2DConditionModel(
             block_out_channels=(4, 8),
             layers_per_block=1,
             sample_size=8,
@@ -349,11 +227,9 @@ def _stable_diffusion_parts(consistency: bool = False, **unet: Any) -> dict[str,
             norm_num_groups=2,
             attention_head_dim=(2, 4),
             use_linear_projection=True,
-            cross_attention_dim=unet.pop("width", 32),
-            time_cond_proj_dim=32 if consistency else None,
-            **unet,
+            cross_attention_dim=32,
         ),
-        "vae": diffusers.AutoencoderKL(
+        vae=diffusers.AutoencoderKL(
             block_out_channels=(4, 4, 4, 4),
             in_channels=3,
             out_channels=3,
@@ -363,40 +239,24 @@ def _stable_diffusion_parts(consistency: bool = False, **unet: Any) -> dict[str,
             latent_channels=4,
             norm_num_groups=2,
         ),
-        "scheduler": diffusers.LCMScheduler(original_inference_steps=50)
-        if consistency
-        else diffusers.EulerDiscreteScheduler(timestep_spacing="trailing", steps_offset=1),
-        "image_encoder": None,
-    }
-
-
-def _stable_diffusion(consistency: bool = False) -> Any:
-    kind = diffusers.LatentConsistencyModelImg2ImgPipeline if consistency else diffusers.StableDiffusionImg2ImgPipeline
-    return kind(
-        **_stable_diffusion_parts(consistency),
-        text_encoder=CLIPTextModel(_clip()),
+        scheduler=diffusers.EulerDiscreteScheduler(timestep_spacing="trailing", steps_offset=1),
+        text_encoder=CLIPTextModel(
+            CLIPTextConfig(
+                vocab_size=len(_WORDS),
+                hidden_size=32,
+                projection_dim=32,
+                intermediate_size=37,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                bos_token_id=0,
+                eos_token_id=1,
+            )
+        ),
         tokenizer=_tokenizer(77),
         safety_checker=None,
         feature_extractor=None,
+        image_encoder=None,
         requires_safety_checker=False,
-    )
-
-
-def _stable_diffusion_xl() -> Any:
-    parts = _stable_diffusion_parts(
-        width=64,
-        transformer_layers_per_block=(1, 1),
-        addition_embed_type="text_time",
-        addition_time_embed_dim=8,
-        projection_class_embeddings_input_dim=80,
-    )
-    return diffusers.StableDiffusionXLImg2ImgPipeline(
-        **parts,
-        text_encoder=CLIPTextModel(_clip()),
-        text_encoder_2=CLIPTextModelWithProjection(_clip()),
-        tokenizer=_tokenizer(77),
-        tokenizer_2=_tokenizer(77),
-        requires_aesthetics_score=False,
     )
 
 
@@ -413,55 +273,11 @@ def make_tiny_vae(folder: Path) -> str:
     return str(folder / "tiny-vae")
 
 
-def make_image_adapter(weights: Path, folder: Path) -> dict[str, str]:
-    """Writes an IP-Adapter for the pipeline, and returns its row in the map."""
-    torch.manual_seed(0)
-    encoder = CLIPVisionModelWithProjection(
-        CLIPVisionConfig(
-            hidden_size=16,
-            projection_dim=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            image_size=32,
-            intermediate_size=16,
-            patch_size=8,
-        )
-    )
-    encoder.save_pretrained(folder / "image-encoder")
-    unet = diffusers.UNet2DConditionModel.from_pretrained(weights / "unet")
-    width = unet.config.cross_attention_dim
-    state = {
-        "image_proj.proj.weight": torch.randn(4 * width, 16),
-        "image_proj.proj.bias": torch.randn(4 * width),
-        "image_proj.norm.weight": torch.ones(width),
-        "image_proj.norm.bias": torch.zeros(width),
-    }
-    # Each cross-attention layer has its own keys and values, stored under its index among all attention processors.
-    for number, name in enumerate(unet.attn_processors):
-        if name.endswith("attn2.processor"):
-            inner = unet.get_submodule(name.removesuffix(".processor")).to_k.out_features
-            for part in ("to_k_ip", "to_v_ip"):
-                state[f"ip_adapter.{number}.{part}.weight"] = torch.randn(inner, width)
-    (folder / "adapter").mkdir(exist_ok=True)
-    save_file(state, folder / "adapter" / "ip-adapter.safetensors")
-    return {"file": str(folder / "adapter" / "ip-adapter.safetensors"), "encoder": str(folder / "image-encoder")}
-
-
-LIVE_MAKERS: dict[str, Callable[[], Any]] = {
-    "StableDiffusionImg2ImgPipeline": _stable_diffusion,
-    "StableDiffusionXLImg2ImgPipeline": _stable_diffusion_xl,
-    "LatentConsistencyModelImg2ImgPipeline": lambda: _stable_diffusion(consistency=True),
-}
-
 MAKERS: dict[str, Callable[[], Any]] = {
     "WanPipeline": _wan,
-    "WanVideoToVideoPipeline": _video_to_video,
     "WanVACEPipeline": _vace,
-    "WanAnimatePipeline": _animate,
     "LucyEditPipeline": _lucy_edit,
-    "FluxKontextPipeline": _flux_kontext,
     "Flux2KleinPipeline": _flux2_klein,
-    "QwenImageEditPipeline": _qwen_image_edit,
     "QwenImageEditPlusPipeline": _qwen_image_edit_plus,
 }
 
@@ -469,49 +285,10 @@ MAKERS: dict[str, Callable[[], Any]] = {
 def make(class_name: str, folder: Path) -> Path:
     """Writes a pipeline of the class, and returns its folder."""
     path = folder / class_name
-    (MAKERS | LIVE_MAKERS)[class_name]().save_pretrained(path, safe_serialization=True)
+    (MAKERS | {"StableDiffusionImg2ImgPipeline": _stable_diffusion})[class_name]().save_pretrained(
+        path, safe_serialization=True
+    )
     return path
-
-
-def make_poses(folder: Path, keypoints: int = 17) -> dict[str, str]:
-    """Writes a person detector and a pose estimator, and returns their folders."""
-    torch.manual_seed(0)
-    backbone = RTDetrResNetConfig(
-        embedding_size=8,
-        hidden_sizes=[8, 8, 16, 16],
-        depths=[1, 1, 1, 1],
-        layer_type="basic",
-        out_features=["stage2", "stage3", "stage4"],
-    )
-    detector = RTDetrForObjectDetection(
-        RTDetrConfig(
-            backbone_config=backbone,
-            encoder_hidden_dim=16,
-            encoder_in_channels=[8, 16, 16],
-            encoder_ffn_dim=16,
-            encoder_attention_heads=2,
-            d_model=16,
-            num_queries=5,
-            decoder_in_channels=[16, 16, 16],
-            decoder_ffn_dim=16,
-            decoder_layers=1,
-            decoder_attention_heads=2,
-            num_denoising=0,
-        )
-    )
-    seen = VitPoseBackboneConfig(
-        image_size=[32, 24], patch_size=[8, 8], hidden_size=16, num_hidden_layers=2, num_attention_heads=2
-    )
-    estimator = VitPoseForPoseEstimation(
-        VitPoseConfig(backbone_config=seen, use_simple_decoder=True, num_labels=keypoints)
-    )
-    for name, model, processor in (
-        ("detector", detector, RTDetrImageProcessorPil(size={"height": 64, "width": 64})),
-        ("estimator", estimator, VitPoseImageProcessorPil(size={"height": 32, "width": 24})),
-    ):
-        model.save_pretrained(folder / name)
-        processor.save_pretrained(folder / name)
-    return {name: str(folder / name) for name in ("detector", "estimator")}
 
 
 def make_depth(folder: Path) -> str:
@@ -562,30 +339,34 @@ def make_parser(folder: Path) -> str:
     return str(folder / "parser")
 
 
+def fields(class_name: str, folder: Path) -> dict[str, Any]:
+    """Returns a pipeline's row in the map, without a control or a mask. The pipeline must be in the folder."""
+    row = {"class": class_name, "weights": str(folder / class_name), "shape": "wan2.1-1.3b", "steps": 2}
+    return row | {"precision": "fp32"}
+
+
 def make_all(folder: Path) -> Path:
     """Writes all pipelines, and a model map with a pipeline for every model of the catalog. Returns the map's path."""
-    row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
-    pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
-    pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
+    window = {"window": {"frames": 9, "overlap": 1, "step": 4}}
+    for name in MAKERS:
+        make(name, folder)
+    pipelines = {name: fields(name, folder) | window for name in MAKERS}
     pipelines["WanVACEPipeline"]["control"] = {"kind": "line"}
-    for name in ("QwenImageEditPipeline", "QwenImageEditPlusPipeline"):
-        pipelines[name]["guidance"] = 1.0
     edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
     served: dict[str, Any] = {
-        "restyle-2": {"pipeline": "WanVideoToVideoPipeline", "with_reference": "WanVACEPipeline"},
+        "restyle-2": edit,
         "2.5": edit,
         "2.1": edit,
         "vton-3.6": {"pipeline": "WanVACEPipeline"},
-        "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
+        "vton-3.5": {"pipeline": "WanVACEPipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
-        # Use no Qwen pipeline here: those resize every picture to a size that takes a minute on a CPU.
-        "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
+        # Not Qwen's pipeline, which resizes every picture to a size that takes a minute on a CPU.
+        "image-2": {"pipeline": "Flux2KleinPipeline"},
     }
-    turbo = "StableDiffusionImg2ImgPipeline"
     live = {
         "sessions": 2,
-        "pipelines": {"turbo": live_row(turbo, folder, pixels=64 * 64)},
+        "pipelines": {"turbo": live_row(folder, pixels=64 * 64)},
         "models": {"$family-2.5": "turbo"},
     }
     path = folder / "models.yaml"
@@ -594,38 +375,32 @@ def make_all(folder: Path) -> Path:
     return path
 
 
-def live_row(class_name: str, folder: Path, **changes: Any) -> dict[str, Any]:
+def live_row(folder: Path, **changes: Any) -> dict[str, Any]:
     """Writes a pipeline for live pictures unless it exists, and returns its row in the map."""
-    weights = folder / class_name
+    weights = folder / "StableDiffusionImg2ImgPipeline"
     if not weights.is_dir():
-        make(class_name, folder)
-    return {"class": class_name, "weights": str(weights), "precision": "fp32", "steps": 2, **changes}
+        make(weights.name, folder)
+    return {"weights": str(weights), "precision": "fp32", "steps": 2, **changes}
 
 
 def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
-    """Writes tiny models for a row. Returns the row with these models, two steps and small windows, for the CPU.
-    Options that need a GPU or other files are removed."""
-    weights = folder / row.class_name
-    changes: dict[str, Any] = {
-        "weights": str(weights if weights.is_dir() else make(row.class_name, folder)),
-        "precision": "fp32",
-        "steps": min(row.steps, 2),
+    """Writes tiny models for a row. Returns the row with these models, two steps and small windows, for the CPU."""
+    if not (folder / row.class_name).is_dir():
+        make(row.class_name, folder)
+    changes: dict[str, Any] = fields(row.class_name, folder) | {
+        "shape": row.shape,
         "window": {"frames": 9, "overlap": 3, "step": 4},
-        "pixels": None,
-        "multiple": 16,
     }
-    if row.poses is not None:
-        changes["poses"] = make_poses(folder)
     if row.control is not None and row.control.model is not None:
         changes["control"] = {"kind": row.control.kind, "model": make_depth(folder)}
-    if row.mask is not None and row.mask.model is not None:
-        changes["mask"] = {"of": "parts", "model": make_parser(folder), "labels": ["Shirt"]}
+    if row.mask is not None:
+        changes["mask"] = {"model": make_parser(folder), "labels": ["Shirt"]}
     kept = row.model_dump(by_alias=True, exclude_defaults=True, include=_KEPT)
     return PipelineRow.model_validate(kept | changes)
 
 
 # The fields that a row keeps when its models are replaced by tiny ones.
-_KEPT = {"class_name", "shape", "scheduler", "guidance", "shift", "negative", "fps", "between", "control", "mask"}
+_KEPT = {"class_name", "scheduler", "guidance", "shift", "negative", "fps", "control", "mask"}
 
 
 if __name__ == "__main__":

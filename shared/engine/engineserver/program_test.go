@@ -20,7 +20,7 @@ func TestEngineProgramConforms(t *testing.T) {
 			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
 		},
-		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5, Previews: true,
+		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5,
 	})
 }
 
