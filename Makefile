@@ -26,7 +26,7 @@ run-llm: need-run-llm build ## Serve it with your language model on the processo
 # MODELS is the model map that lists the engine server's pipelines: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
-run-gpu: need-run-gpu build ## Serve it with editing models on a GPU: MODELS=path/to/models.yaml
+run-gpu: need-run-gpu build ## Serve it with editing models on a GPU. DOWNLOAD=yes fetches the models.
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
 .PHONY: images

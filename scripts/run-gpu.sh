@@ -3,8 +3,8 @@
 # `cutroom dev` that uses them. Stopping one stops all.
 #
 # GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists). ENGINE_PORT is the port of
-# the first engine server (8090); the others use the ports after it. All listen only on localhost. The settings of
-# both programs work too: see docs/gpu.md.
+# the first engine server (8090); the others use the ports after it. All listen only on localhost. DOWNLOAD=yes first
+# fetches the weights that the card needs. The settings of both programs work too: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}
@@ -36,6 +36,9 @@ trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
+if [ "${DOWNLOAD:-}" = yes ]; then
+	(cd gpu && CUDA_VISIBLE_DEVICES=$(echo $gpus | tr " " ,) "$python" -m cutroom_engine.prepare --download "$models")
+fi
 # serve ADDRESS [GPU] runs an engine server. It restarts a server that has lost its GPU (exit status 75) or was killed
 # by a signal that users do not normally send, for example by the system because memory ran out.
 serve() {

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/client"
 	domain "cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // probe sends a request to a server. Any response shows that the server is running.
@@ -101,10 +102,37 @@ func checkServers(ctx context.Context, check, setting string, choice engineconfi
 		} else if !choice.OpenAI && status != http.StatusOK {
 			found.State, found.Detail = failing, fmt.Sprintf("%s responds with status %d", address, status)
 			found.Mend = "Check the log of the engine server; it may still be loading its models."
+		} else if lacks := missingWeights(ctx, address); len(lacks.Missing) > 0 && !choice.OpenAI {
+			found.State, found.Detail = warning, server+" lacks files: "+strings.Join(lacks.Missing, ", ")
+			found.Mend = "Fetch them: " + lacks.Fetch
 		}
 		findings = append(findings, found)
 	}
 	return findings
+}
+
+type lacks struct {
+	Missing []string `json:"missing"`
+	Fetch   string   `json:"fetch"`
+}
+
+// missingWeights asks an engine server which files of its weights are missing. Other servers report none.
+func missingWeights(ctx context.Context, address string) (found lacks) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return found
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return found
+	}
+	defer response.Body.Close()
+	if boundedjson.Read(response.Body, 1<<20, 10_000, &found) != nil {
+		return lacks{}
+	}
+	return found
 }
 
 func checkUpstreams(ctx context.Context, e examination) []finding {

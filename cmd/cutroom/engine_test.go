@@ -2,9 +2,12 @@ package main_test
 
 import (
 	"bytes"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,5 +88,22 @@ func TestEngineServerEdits(t *testing.T) {
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)
+	}
+}
+
+func TestDoctorListsMissingWeights(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"ok","missing":["/models/a/config.json","/models/b/*.safetensors"],"fetch":"prepare it"}`)
+	}))
+	defer server.Close()
+	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_ENGINE=" + server.URL}, "doctor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wanted := range []string{"lacks files: /models/a/config.json, /models/b/*.safetensors", "Fetch them: prepare it"} {
+		if !strings.Contains(ended.Stdout, wanted) {
+			t.Errorf("%q is missing in\n%s", wanted, ended.Stdout)
+		}
 	}
 }

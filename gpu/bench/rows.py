@@ -1,4 +1,4 @@
-"""Prints the speed of every row of every model map on this machine's card."""
+"""Prints the speed of the pipelines that this machine's card serves, and how much memory their runs need."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from PIL import Image
 
 from cutroom_engine import diffusion
+from cutroom_engine.cards import Card, find_card, read_model_map, seconds
 from cutroom_engine.edits import Edit
+from cutroom_engine.files import missing
 from cutroom_engine.frames import Frame
 from cutroom_engine.loading import Loader
-from cutroom_engine.model_map import ModelMap, PipelineRow, read_model_map
+from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.settings import read_settings
 from cutroom_engine.stages import Stages
-from cutroom_engine.weights import Weights, WeightsError
 from cutroom_engine.write import VideoWriter
 
-from .cards import CARDS, FOLDER, Measured, computed, published, request_of
-
-# The edit for tiny models is half a second of a small clip.
-_TINY = {"seconds": 0.5, "size": (96, 64), "fps": 10}
+from .cards import FOLDER
 
 
 def main(arguments: list[str]) -> int:
@@ -47,95 +43,79 @@ def main(arguments: list[str]) -> int:
     print(f"{datetime.now(UTC):%Y-%m-%d}, {name}, PyTorch {torch.__version__}")
     if chosen.tiny:
         print("Tiny models of these classes on the CPU. The figures do not apply to any GPU.")
+    settings = read_settings(os.environ)
+    card = Card("L40S", 44 * 2**30) if chosen.tiny else find_card(device)
+    models = read_model_map(FOLDER / chosen.map, "gen", settings.weights_source, card)
     with tempfile.TemporaryDirectory() as folder:
-        found = list(_Bench(chosen, device, name, Path(folder)).all())
-    if chosen.record is not None and not chosen.tiny:
-        _record(chosen.record, found)
+        bench = _Bench(device, Path(folder), chosen.tiny)
+        print(f"{'':22}{'5 s':>9}{'load':>9}{'peak':>11}{'silence':>9}{'computed':>10}")
+        for name, row in models.pipelines.items():
+            if chosen.rows is None or name in chosen.rows:
+                bench.print(name, row, seconds(row, models.teraflops))
     return 0
 
 
 def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench rows", description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 ...")
-    parser.add_argument(
-        "--maps", nargs="+", default=[card.map for card in CARDS], help="map files; by default all in the repository"
-    )
-    parser.add_argument("--rows", nargs="+", help="pipelines of the maps; by default all")
+    parser.add_argument("--map", default="models.yaml", help="the model map")
+    parser.add_argument("--rows", nargs="+", help="pipelines of the map; by default all")
     parser.add_argument("--tiny", action="store_true", help="tiny random models on the CPU")
-    parser.add_argument("--record", type=Path, help="adds the measurements to the file")
     return parser.parse_args(arguments)
 
 
 class _Bench:
     """Measures one row at a time."""
 
-    def __init__(self, chosen: argparse.Namespace, device: str, name: str, folder: Path) -> None:
-        self._chosen = chosen
-        self._device = device
-        self._name = name
-        self._folder = folder
-        self._settings = read_settings(os.environ)
-        self._weights = Weights(self._settings.weights)
+    def __init__(self, device: str, folder: Path, tiny: bool) -> None:
+        self._device, self._folder, self._tiny = device, folder, tiny
 
-    def all(self) -> Iterator[Measured]:
-        """Prints a line for every row and yields the measured ones."""
-        for file in self._chosen.maps:
-            models = read_model_map(FOLDER / file, "gen", self._settings.weights_source)
-            print(f"\n{file}")
-            print(f"{'':22}{'5 s':>9}{'load':>9}{'peak':>11}{'silence':>9}{'computed':>10}  published")
-            for name, row in models.pipelines.items():
-                if self._chosen.rows is None or name in self._chosen.rows:
-                    yield from self._line(file, models, name, row)
-
-    def _line(self, file: str, models: ModelMap, name: str, row: PipelineRow) -> Iterator[Measured]:
-        takes, figure = computed(models, name), published(row)
-        beside = f"{'' if takes is None else f'{takes:.0f} s':>10}  " + (
-            "nothing" if figure is None else f"{figure.says} ({figure.where})"
-        )
-        try:
-            one = self._measured(file, name, row)
-        except (WeightsError, MemoryError, RunError) as error:
-            reason = {WeightsError: "no weights", MemoryError: "does not fit"}.get(type(error), "failed")
-            print(f"{name:<22}{reason:>38}{beside}")
-            return
-        peak = f"{one.peak_gib:.1f} GiB" if one.peak_gib else "-"
-        print(
-            f"{name:<22}{one.seconds:>7.1f} s{one.load:>7.1f} s{peak:>11}{one.silence:>7.1f} s{beside}",
-            flush=True,
-        )
-        yield one
-
-    def _measured(self, file: str, name: str, row: PipelineRow) -> Measured:
-        if self._chosen.tiny:
+    def print(self, name: str, row: PipelineRow, computed: float | None) -> None:
+        """Measures a row and prints a line."""
+        last = f"{'' if computed is None else f'{computed:.0f} s':>10}"
+        if self._tiny:
             # Import this late, because it needs the packages for tests.
             row = importlib.import_module("tests.models.tiny").stand_in(row, self._folder)
+        elif absent := missing(row, Path):
+            print(f"{name:<22}{'no weights':>38}{last}  {absent[0]}")
+            return
         if self._device != "cpu":
             torch.cuda.reset_peak_memory_stats(self._device)
         began = time.monotonic()
-        pipeline = Loader(self._weights.folder, self._device).load(row)
+        pipeline = Loader(Path, self._device).load(row)
         load = time.monotonic() - began
+        heard = _Heard()
         try:
-            request, stages, heard = self._request(row), Stages(), _Heard()
+            request = self._request(row)
             began = time.monotonic()
-            Edit(request, row, pipeline, heard.report, heard.check, stages).run()
-            seconds = time.monotonic() - began
+            Edit(request, row, pipeline, heard.report, heard.check, Stages()).run()
+            took = time.monotonic() - began
+        except (MemoryError, RunError) as error:
+            print(f"{name:<22}{'does not fit' if isinstance(error, MemoryError) else 'failed':>38}{last}")
+            return
         finally:
             pipeline.close()
-        peak = 0.0 if self._device == "cpu" else torch.cuda.max_memory_allocated(self._device) / 2**30
-        return Measured(
-            card=next((card.name for card in CARDS if card.name in self._name), self._name),
-            map=file,
-            pipeline=name,
-            date=f"{datetime.now(UTC):%Y-%m-%d}",
-            seconds=round(seconds, 3),
-            load=round(load, 3),
-            peak_gib=round(peak, 2),
-            silence=round(heard.longest, 3),
-        )
+        peak = "-" if self._device == "cpu" else f"{torch.cuda.max_memory_allocated(self._device) / 2**30:.1f} GiB"
+        print(f"{name:<22}{took:>7.1f} s{load:>7.1f} s{peak:>11}{heard.longest:>7.1f} s{last}", flush=True)
 
     def _request(self, row: PipelineRow) -> RunRequest:
         """Returns the row's typical request, and creates its files."""
-        request = request_of(row, **_TINY) if self._chosen.tiny else request_of(row)  # type: ignore[arg-type]
+        image, text, tiny = row.takes == "image", row.takes == "text", self._tiny
+        file = Input(path="", mime="")
+        request = RunRequest.model_construct(
+            job="bench",
+            model="bench",
+            kind="image" if image else "text-to-video" if text else "edit",
+            prompt="a quiet winter evening",
+            seed=7,
+            data=None if text else file,
+            reference=file if row.references and not image else None,
+            width=96 if tiny else 1280,
+            height=64 if tiny else 720,
+            fps=0 if image else 10 if tiny else 25,
+            duration=0.0 if image else 0.5 if tiny else 5.0,
+            options=None,
+        )
         size = request.width, request.height
         changes: dict[str, object] = {"folder": str(self._folder), "output": str(self._folder / "output")}
         picture = self._folder / "picture.png"
@@ -174,10 +154,3 @@ def _noise(width: int, height: int) -> Frame:
     # Draw a coarse pattern, so that the encoded clip is small.
     drawn = np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(drawn).resize((width, height), Image.Resampling.BICUBIC), dtype=np.uint8)
-
-
-def _record(path: Path, found: list[Measured]) -> None:
-    """Appends measurements to the file and keeps its heading."""
-    head = "".join(line for line in path.read_text().splitlines(keepends=True) if line.startswith("#"))
-    before = yaml.safe_load(path.read_text()) or []
-    path.write_text(head + yaml.safe_dump([*before, *(one.model_dump() for one in found)], sort_keys=False))

@@ -6,13 +6,15 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import uvicorn
 
+from .cards import USABLE, Card, choose, describe, find_card
 from .live import Live, LiveModel
 from .logs import configure_logging
 from .metrics import Metrics
-from .model_map import LivePipelineRow, ModelMap, ModelMapError, PipelineRow, read_model_map
+from .model_map import LivePipelineRow, ModelMap, ModelMapError, PipelineRow, read_model_file
 from .pipeline import Pipeline
 from .residents import Residents
 from .runs import Runner
@@ -20,8 +22,7 @@ from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
 
-# The fraction of the device's memory that pipelines may use. The rest is for the driver and for fragmentation.
-_USABLE = 0.95
+_logger = logging.getLogger(__name__)
 
 # The exit status (EX_TEMPFAIL in sysexits.h) that asks for a restart of the server.
 _LOST = os.EX_TEMPFAIL
@@ -31,7 +32,7 @@ def main() -> int:
     """Serves until a signal stops the server, or until it can run nothing more."""
     try:
         settings = read_settings(os.environ)
-        models = read_model_map(settings.models, settings.family, settings.weights_source)
+        file = read_model_file(settings.models, settings.family, settings.weights_source)
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -47,13 +48,23 @@ def main() -> int:
         return 1
     configure_logging()
     diffusion.hide_progress()
+    card = find_card(settings.device)
+    models = choose(file, card, settings.memory)
+    _logger.info("found the card", extra={"card": card and card.name, "free_gib": card and round(card.free / 2**30, 1)})
+    for chosen in describe(models):
+        _logger.info("chose a pipeline", extra=dict(chosen))
+    if left := sorted(set(file.models) - set(models.models)):
+        _logger.warning("the card has too little memory for these models", extra={"models": left})
     metrics = Metrics()
     weights = Weights(settings.weights, models.all_weights)
     try:
         live = _live(settings, models, metrics, weights)
-        runner = _runner(settings, models, metrics, weights, live)
+        fetch = f"cd {Path.cwd()} && {sys.executable} -m cutroom_engine.prepare --download {settings.models}"
+        runner = _runner(settings, models, card, metrics, weights, live)
+        if absent := runner.missing():
+            _logger.error("files are missing", extra={"missing": absent, "fetch": fetch})
         config = uvicorn.Config(
-            create_app(runner, metrics, live),
+            create_app(runner, metrics, live, fetch=fetch),
             host=settings.host,
             port=settings.port,
             log_config=None,
@@ -82,17 +93,17 @@ def _live(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weigh
     return Live(models.live, load, weights, metrics.live_picture)
 
 
-def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights, live: Live) -> Runner:
+def _runner(
+    settings: Settings, models: ModelMap, card: Card | None, metrics: Metrics, weights: Weights, live: Live
+) -> Runner:
     from . import diffusion
     from .loading import Loader
 
     device = settings.device
     loader = Loader(weights.folder, device)
     memory = settings.memory
-    if memory is None and (whole := diffusion.device_memory(device)) is not None:
-        memory = int(whole * _USABLE)
-    if memory is not None:
-        memory -= models.live.memory
+    if memory is None and card is not None:
+        memory = int(card.free * USABLE) - models.live.memory
 
     def load(_: str, row: PipelineRow) -> Pipeline:
         return loader.load(row)

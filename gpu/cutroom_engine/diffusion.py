@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,11 +17,14 @@ import transformers
 
 from .anchor import Anchor
 from .conditions import Conditions
+from .footprint import vae_memory
 from .frames import Frame
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
-from .prompts import Prompts
+from .prompts import Prompts, free_memory
 from .styles import STYLES, Shot
+
+_logger = logging.getLogger(__name__)
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
@@ -69,7 +73,14 @@ class DiffusersPipeline:
             "output_type": "pt",
             **self._guided(),
         }
-        with translated(), torch.no_grad(), _watched(self._models(), check), _drawn(self._pipe.scheduler, shot.seed):
+        vae = self._pipe.vae
+        with (
+            translated(),
+            torch.no_grad(),
+            _watched(self._models(), check),
+            _drawn(self._pipe.scheduler, shot.seed),
+            _tiled(vae, vae_memory(self._row, shot.width * shot.height)),
+        ):
             if shot.before and self._style.continues == "latents":
                 anchor = Anchor(self._pipe, shot.before, shot.seed)
             output = self._pipe(**arguments)
@@ -108,6 +119,37 @@ def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
         yield
     finally:
         del scheduler.step
+
+
+@contextmanager
+def _tiled(vae: Any, need: int) -> Iterator[None]:
+    """Makes the VAE work in tiles if less memory is free than it needs for whole pictures, or if that fails."""
+
+    def careful(whole: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            free = free_memory(vae.device)
+            if free is None or free >= need:
+                try:
+                    with translated():
+                        return whole(*arguments, **options)
+                except MemoryError:
+                    _logger.warning("out of memory; the VAE works in tiles")
+            # Try again outside of the exception handler, because its traceback keeps tensors alive.
+            release_memory()
+            vae.enable_tiling()
+            try:
+                return whole(*arguments, **options)
+            finally:
+                vae.disable_tiling()
+
+        return call
+
+    for name in ("encode", "decode"):
+        setattr(vae, name, careful(getattr(vae, name)))
+    try:
+        yield
+    finally:
+        del vae.encode, vae.decode
 
 
 @contextmanager

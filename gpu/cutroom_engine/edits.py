@@ -28,6 +28,10 @@ Report = Callable[[float, str], None]
 Check = Callable[[], None]
 
 
+# Frames are interpolated if the model's rate is below this fraction of the result's rate. Otherwise some are repeated.
+_CLOSE = 0.9
+
+
 class Edit:
     """One run of a pipeline.
 
@@ -99,7 +103,7 @@ class Edit:
 
     def _retimed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         rate, fps, count = self._rate, self._request.fps, self._request.frame_count
-        if rate < fps:
+        if rate < fps * _CLOSE:
             return interpolate(frames, rate, fps, count)
         return retime(frames, rate, fps, count)
 

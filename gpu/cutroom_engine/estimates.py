@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .frames import working_count, working_size
-from .model_map import CardRow, PipelineRow
+from .model_map import PipelineRow
 from .protocol import RunRequest
 from .shapes import SHAPES
 from .styles import STYLES
@@ -29,9 +29,10 @@ _LAST = 0.3
 class Estimates:
     """The estimates of one server. Several threads may use it."""
 
-    def __init__(self, rows: Mapping[str, PipelineRow], card: CardRow | None) -> None:
+    def __init__(self, rows: Mapping[str, PipelineRow], teraflops: float | None) -> None:
+        """teraflops is the card's speed, if it is known."""
         self._rows = rows
-        self._card = card
+        self._teraflops = teraflops
         self._lock = threading.Lock()
         # The ratio of measured to computed seconds, by pipeline.
         self._seen: dict[str, float] = {}
@@ -43,7 +44,7 @@ class Estimates:
         with self._lock:
             seen = self._seen.get(name)
         if seen is None:
-            return None if self._card is None else computed
+            return None if self._teraflops is None else computed
         return computed * seen
 
     def ended(self, name: str, request: RunRequest, seconds: float) -> None:
@@ -80,7 +81,7 @@ class Estimates:
     def _computed(self, row: PipelineRow, request: RunRequest) -> float:
         """Returns the computed seconds. For an unknown card it assumes a typical speed; the ratio between two
         requests is still right."""
-        speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
+        speed = (self._teraflops or 100.0) * 1e12
         work = work_of(row, request)
         return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
 

@@ -18,8 +18,8 @@ _PIXELS = 1280 * 720
 # values, the attention's output, and the inner layer of a block, which is four times as wide.
 _VECTORS = 12
 
-# A VAE processes four frames at a time, in this many tensors with 96 channels per pixel.
-_VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
+# A VAE that works in tiles processes squares with this side, in pixels.
+_TILE = 256
 
 # The memory for the models that analyze the clip (27 to 90 million parameters), including their working memory.
 _BESIDE = 256 * 2**20
@@ -43,16 +43,22 @@ class Footprint:
 def footprint(row: PipelineRow) -> Footprint:
     """Returns how much memory the row's pipeline needs, computed from its shape."""
     shape, size = SHAPES[row.shape], _BYTES[row.precision]
-    text = int(shape.text * size)
     parts: dict[Hashable, int] = {
         ("transformer", row.shared): int(shape.transformer * (1 if row.storage else size)),
         ("vae", row.shared): int(shape.vae * size),
     }
     if row.text is None:
-        parts["text", row.shared] = text
+        parts["text", row.shared] = int(shape.text * size)
     models = [of.model for of in (row.control, row.mask) if of is not None and of.model is not None]
     parts |= {("beside", model): _BESIDE for model in models}
-    return Footprint(parts, max(_denoising(row), _in_vae(row), 0 if row.text is None else text))
+    # The VAE's result is in memory while it works in tiles. It works on whole pictures only if memory is free.
+    result = 3 * (row.pixels or _PIXELS) * _frames(row) * size
+    return Footprint(parts, max(_denoising(row), vae_memory(row, _TILE**2) + result))
+
+
+def vae_memory(row: PipelineRow, pixels: int) -> int:
+    """Returns how many bytes the VAE needs to decode pictures with this many pixels."""
+    return SHAPES[row.shape].vae_values * pixels * _BYTES[row.precision]
 
 
 def together(footprints: Iterable[Footprint]) -> int:
@@ -65,14 +71,12 @@ def together(footprints: Iterable[Footprint]) -> int:
     return sum(parts.values()) + working
 
 
+def _frames(row: PipelineRow) -> int:
+    return 1 if row.takes == "image" else row.window.frames
+
+
 def _denoising(row: PipelineRow) -> int:
-    shape = SHAPES[row.shape]
+    shape, frames = SHAPES[row.shape], _frames(row)
     # The new picture, the edited picture and a reference each add their tokens.
-    frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
     return int(tokens * shape.width * _BYTES[row.precision] * _VECTORS)
-
-
-def _in_vae(row: PipelineRow) -> int:
-    frames = 1 if row.takes == "image" else _VAE_FRAMES
-    return (row.pixels or _PIXELS) * frames * _VAE_CHANNELS * _BYTES[row.precision] * _VAE_TENSORS

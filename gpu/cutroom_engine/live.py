@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from . import live_wire as wire
@@ -348,6 +348,10 @@ class _Nothing:
 
     def ready(self, weights: Iterable[str]) -> bool:
         return True
+
+    def missing(self, row: object) -> list[Path]:
+        """Implements runs.Supply."""
+        return []
 
 
 def no_live() -> Live:

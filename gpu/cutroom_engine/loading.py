@@ -62,18 +62,6 @@ class Loader:
         pipe.set_progress_bar_config(disable=True)
         return DiffusersPipeline(row, pipe, conditions, prompts)
 
-    def convert(self, row: PipelineRow, to: Path) -> None:
-        """Writes the row's pipeline to the folder as it runs: with the row's precision, its LoRAs merged, and its
-        storage format. A shared text encoder is omitted."""
-        pipe = self._read(row, {} if row.text is None else {"text_encoder": None})
-        self._prepare(row, pipe)
-        pipe.save_pretrained(str(to), safe_serialization=True)
-
-    def convert_text(self, text: str, row: PipelineRow, to: Path) -> None:
-        """Writes the shared text encoder and its tokenizer to the folder."""
-        self._text_encoder(text, row).save_pretrained(str(to / "text_encoder"), safe_serialization=True)
-        self._tokenizer(text).save_pretrained(str(to / "tokenizer"))
-
     def _read(self, row: PipelineRow, given: dict[str, Any]) -> Any:
         return getattr(diffusers, row.class_name).from_pretrained(
             str(self._folder(row.weights)),

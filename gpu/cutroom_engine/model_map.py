@@ -230,34 +230,53 @@ class ModelRow(_Row):
 
 
 class CardRow(_Row):
-    """The card for which the map is made: its speed with transformers, in 10^12 operations per second."""
+    """A GPU card: the memory that it reports, in GiB, and its speed with transformers, in 10^12 operations per
+    second."""
 
+    name: str
+    gib: float = Field(gt=0)
     teraflops: float = Field(gt=0)
 
 
 class ModelMap(_Row):
-    """The content of the file."""
+    """The pipelines that a server serves."""
 
-    card: CardRow | None = None
+    # The card's speed, in 10^12 operations per second, if it is known.
+    teraflops: float | None = None
     pipelines: dict[str, PipelineRow] = {}
     models: dict[str, ModelRow] = {}
     live: LiveMap = LiveMap()
-
-    @model_validator(mode="after")
-    def _check(self) -> ModelMap:
-        for name, row in self.models.items():
-            for pipeline in (row.pipeline, row.with_reference):
-                if pipeline is not None and pipeline not in self.pipelines:
-                    raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
-            if row.with_reference and not self.pipelines[row.with_reference].references:
-                raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
-        return self
 
     @property
     def all_weights(self) -> list[str]:
         """All folders or S3 locations that the map's rows load files from."""
         live = [weights for row in self.live.pipelines.values() for weights in row.all_weights]
         return list(dict.fromkeys([*live, *(one for row in self.pipelines.values() for one in row.all_weights)]))
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class ModelFile(_Row):
+    """The content of the file. Each pipeline has one or more rows, the best first. cards.choose selects one."""
+
+    cards: list[CardRow] = []
+    # Where the weights come from: for a folder, the repository and the revision in the Hugging Face hub.
+    hub: dict[str, Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+@[\w.-]+$")]] = {}
+    pipelines: dict[str, Annotated[list[PipelineRow], BeforeValidator(_listed), Field(min_length=1)]] = {}
+    models: dict[str, ModelRow] = {}
+    live: LiveMap = LiveMap()
+
+    @model_validator(mode="after")
+    def _check(self) -> ModelFile:
+        for name, row in self.models.items():
+            for pipeline in (row.pipeline, row.with_reference):
+                if pipeline is not None and pipeline not in self.pipelines:
+                    raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
+            if row.with_reference and not all(one.references for one in self.pipelines[row.with_reference]):
+                raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
+        return self
 
 
 class ModelMapError(Exception):
@@ -268,14 +287,14 @@ class ModelMapError(Exception):
 _FOLDER = "/models/"
 
 
-def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
+def read_model_file(path: Path, family: str, weights: str = "") -> ModelFile:
     """Reads the file and replaces $family with the model family's name.
 
     If weights is given, this folder or S3 location replaces /models.
     """
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))
-        models = ModelMap.model_validate(source)
+        models = ModelFile.model_validate(source)
     except OSError as error:
         raise ModelMapError(f"{path}: {error.strerror}") from error
     except yaml.YAMLError as error:
@@ -287,7 +306,7 @@ def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
     if not weights:
         return models
     moved = _moved(models.model_dump(by_alias=True, exclude_defaults=True), weights.rstrip("/") + "/")
-    return ModelMap.model_validate(moved)
+    return ModelFile.model_validate(moved)
 
 
 def _moved(value: Any, weights: str) -> Any:
@@ -295,5 +314,5 @@ def _moved(value: Any, weights: str) -> Any:
     if isinstance(value, str):
         return weights + value.removeprefix(_FOLDER) if value.startswith(_FOLDER) else value
     if isinstance(value, dict):
-        return {key: _moved(part, weights) for key, part in value.items()}
+        return {_moved(key, weights): _moved(part, weights) for key, part in value.items()}
     return [_moved(part, weights) for part in value] if isinstance(value, list) else value

@@ -1,130 +1,209 @@
-"""Converts weights to the form that the model map asks for: in its precision, with LoRAs merged, or in FP8. Then they
-are loaded faster and take half the disk space or less.
+"""Fetches weights from the Hugging Face hub.
 
-    python -m cutroom_engine.prepare [--map MAP] [--only NAME]... FOLDER
+    python -m cutroom_engine.prepare --download MAP [--card NAME] [--non-commercial]
 
-creates a folder below FOLDER for each of the map's weights, and FOLDER/models.yaml, a map that uses them. It needs no
-GPU, but enough memory for one pipeline at a time.
+fetches the files that this machine's card (or the named card of the map) needs, to the folders that the map names. It
+first prints the license and the size of each repository, and the free disk space. It continues an interrupted
+download. Weights in fp32 are converted to bf16 if the map asks for bf16.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
-import time
-from collections.abc import Hashable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
+from .cards import Card, choose, find_card
+from .files import missing
+from .model_map import LivePipelineRow, ModelFile, ModelMap, ModelMapError, PipelineRow, read_model_file
 from .settings import SettingError, read_settings
-from .weights import Weights, WeightsError
 
-# How often to check for weights from S3, in seconds.
-_LOOK = 1.0
+# Licenses, by their names in the hub, that allow commercial use.
+_FREE = {"apache-2.0", "mit", "bsd-3-clause"}
+
+# The ends of the names of files that are needed. Other formats of the weights are left out.
+_KINDS = (".safetensors", ".json", ".txt", ".model", ".jinja")
+
+Wanted = Callable[[str], bool]
+
+
+class DownloadError(Exception):
+    """The weights cannot be fetched. The message says why."""
+
+
+@dataclass
+class _Repository:
+    """A repository and the files that are needed from it."""
+
+    name: str
+    revision: str
+    folder: Path
+    # Whether weights in fp32 are converted to bf16.
+    shrink: bool
+    license: str = "unknown"
+    files: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """How many bytes are not on the disk yet."""
+        return sum(size for name, size in self.files.items() if not (self.folder / name).is_file())
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m cutroom_engine.prepare", description="Converts weights once.")
-    parser.add_argument("folder", type=Path, help="output folder, which must be new or empty")
-    parser.add_argument("--map", type=Path, help="the model map (CUTROOM_ENGINE_MODELS, else models.yaml)")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a pipeline of the map; repeatable")
+    parser = argparse.ArgumentParser("python -m cutroom_engine.prepare", description="Fetches weights.")
+    parser.add_argument("--download", type=Path, metavar="MAP", required=True, help="the model map")
+    parser.add_argument("--card", help="fetch the weights for this card of the map, instead of this machine's")
+    parser.add_argument(
+        "--non-commercial", action="store_true", help="accept licenses that forbid or limit commercial use"
+    )
     given = parser.parse_args(arguments)
     try:
         settings = read_settings(os.environ)
-        models = read_model_map(given.map or settings.models, settings.family, settings.weights_source)
-        if unknown := set(given.only) - set(models.pipelines):
-            raise ModelMapError(f"--only: the map has no pipeline {min(unknown)}")
-        if given.folder.exists() and any(given.folder.iterdir()):
-            raise SettingError(f"{given.folder}: not empty")
-        names = set(given.only) or set(models.pipelines)
-        weights = Weights(settings.weights, [one for name in names for one in models.pipelines[name].all_weights])
-        try:
-            prepare(models, given.folder, weights, names)
-        finally:
-            weights.close()
-    except (SettingError, ModelMapError, WeightsError) as error:
+        file = read_model_file(given.download, settings.family, settings.weights_source)
+        models = choose(file, _card(file, given.card, settings.device), settings.memory)
+        download(file, models, non_commercial=given.non_commercial)
+    except (SettingError, ModelMapError, DownloadError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -> None:
-    """Writes the weights of these pipelines to the folder, and a map that uses them."""
-    from .loading import Loader  # this import takes seconds
-
-    folder.mkdir(parents=True, exist_ok=True)
-    loader = Loader(weights.folder, "cpu")
-    written: dict[Hashable, str] = {}
-    rows: dict[str, dict[str, Any]] = {}
-    for name, row in models.pipelines.items():
-        fields = row.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        if name in names:
-            while not weights.ready(row.all_weights):
-                time.sleep(_LOOK)
-            fields |= _written(loader, row, folder, written, weights)
-        rows[name] = fields
-    whole = models.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"pipelines": rows}
-    (folder / "models.yaml").write_text(yaml.safe_dump(whole, sort_keys=False, width=100), encoding="utf-8")
+def _card(file: ModelFile, name: str | None, device: str) -> Card | None:
+    if name is not None:
+        if (row := next((row for row in file.cards if row.name == name), None)) is None:
+            raise DownloadError(f"--card: {name} is not one of {', '.join(row.name for row in file.cards)}")
+        return Card(row.name, int(row.gib * 2**30))
+    if (card := find_card(device)) is None and file.cards:
+        raise DownloadError("nvidia-smi lists no card. Name one: --card, such as --card L40S")
+    if card is not None:
+        print(f"{card.name}, {card.free / 2**30:.1f} GiB free")
+    return card
 
 
-def _written(
-    loader: Any, row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights
-) -> dict[str, Any]:
-    """Writes the row's weights unless they were already written. Returns the row's changed fields."""
-    changes: dict[str, Any] = {}
-    if row.shared not in written:
-        to = _named(folder, row.weights, set(written.values()))
-        loader.convert(row, to)
-        written[row.shared] = str(to)
-        print(f"{to}: {_size(to):.1f} GiB, of {row.class_name}")
-    changes["weights"] = written[row.shared]
-    if row.loras:
-        changes["loras"] = []
-    if row.text is not None:
-        key = "text", row.text, row.precision
-        if key not in written:
-            to = _named(folder, f"{row.text}-text", set(written.values()))
-            loader.convert_text(row.text, row, to)
-            written[key] = str(to)
-            print(f"{to}: {_size(to):.1f} GiB, of the text encoder")
-        changes["text"] = written[key]
-    return changes | _copied(row, folder, written, weights)
+def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None:
+    """Fetches the weights of the pipelines to their folders."""
+    # Import this late, because it takes a second.
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    api = huggingface_hub.HfApi()
+    try:
+        found = list(_found(api, file, models))
+        for one in found:
+            print(f"{one.name}: {one.license}, {one.left / 1e9:.1f} GB to fetch to {one.folder}")
+        doubtful = [f"{one.name} ({one.license})" for one in found if one.license not in _FREE]
+        if doubtful and not non_commercial:
+            raise DownloadError(
+                f"The license may forbid commercial use: {', '.join(doubtful)}. Read it, then add --non-commercial."
+            )
+        _check_disk(found)
+        for one in found:
+            huggingface_hub.snapshot_download(
+                one.name, revision=one.revision, local_dir=one.folder, allow_patterns=list(one.files)
+            )
+            if one.shrink:
+                for name in one.files:
+                    _shrink(one.folder / name)
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise DownloadError(f"The download failed: {' '.join(str(error).split())}") from error
+    rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
+    for row in rows:
+        if absent := missing(row, Path):
+            raise DownloadError(f"The repository has no {absent[0].name}, so {absent[0]} is still missing.")
+    print("All weights are on the disk.")
 
 
-def _copied(row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights) -> dict[str, Any]:
-    """Copies the pipeline's small models unchanged."""
-
-    def copied(of: str) -> str:
-        if of not in written:
-            to = _named(folder, of, set(written.values()))
-            shutil.copytree(weights.folder(of), to)
-            written[of] = str(to)
-        return written[of]
-
-    changes: dict[str, Any] = {}
-    for name, of in (("control", row.control), ("mask", row.mask)):
-        if of is not None and of.model is not None:
-            changes[name] = of.model_dump(mode="json") | {"model": copied(of.model)}
-    return changes
-
-
-def _named(folder: Path, weights: str, taken: set[str]) -> Path:
-    """Returns a new folder, named after the weights."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "-", weights.rstrip("/").rpartition("/")[2]) or "weights"
-    number = 1
-    while str(to := folder / (name if number == 1 else f"{name}-{number}")) in taken:
-        number += 1
-    return to
+def _found(api: Any, file: ModelFile, models: ModelMap) -> Iterator[_Repository]:
+    for folder, rules in _wanted(models).items():
+        if folder not in file.hub:
+            if Path(folder).is_dir():
+                continue  # these weights come from elsewhere
+            raise DownloadError(f"hub: the map names no repository for {folder}")
+        name, _, revision = file.hub[folder].partition("@")
+        info = api.model_info(name, revision=revision, files_metadata=True)
+        one = _Repository(name, info.sha, Path(folder), shrink=any(row.weights == folder for row in _bf16(models)))
+        one.license = str((info.card_data or {}).get("license") or "unknown")
+        one.files = {
+            item.rfilename: item.size or 0 for item in info.siblings if any(rule(item.rfilename) for rule in rules)
+        }
+        if not one.files:
+            raise DownloadError(f"The repository {name} has none of the files that are needed in {folder}.")
+        yield one
 
 
-def _size(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**30
+def _bf16(models: ModelMap) -> list[Any]:
+    return [row for row in models.pipelines.values() if row.precision == "bf16"]
+
+
+def _wanted(models: ModelMap) -> dict[str, list[Wanted]]:
+    """Returns the rules by which files are needed, for each folder."""
+    rules: defaultdict[str, list[Wanted]] = defaultdict(list)
+
+    def parts(*, without: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> Wanted:
+        def wanted(name: str) -> bool:
+            part, slash, _ = name.partition("/")
+            if not slash:
+                return name == "model_index.json" and not only
+            return part not in without and (not only or part in only) and name.endswith(_KINDS) and ".fp16." not in name
+
+        return wanted
+
+    def model(name: str) -> bool:
+        return "/" not in name and name.endswith(_KINDS)
+
+    text = ("text_encoder", "tokenizer")
+    for row in models.pipelines.values():
+        rules[row.weights].append(parts(without=text if row.text else ()))
+        if row.text:
+            rules[row.text].append(parts(only=text))
+        for of in (row.control, row.mask):
+            if of is not None and of.model is not None:
+                rules[of.model].append(model)
+        for lora in row.loras:
+            rules[lora.folder].append(lora.name.__eq__)
+    for live in models.live.pipelines.values():
+        rules[live.weights].append(parts(without=("vae",) if live.vae else ()))
+        if live.vae:
+            rules[live.vae].append(model)
+    return rules
+
+
+def _check_disk(found: list[_Repository]) -> None:
+    left = sum(one.left for one in found)
+    folder = found[0].folder if found else Path("/")
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    print(f"{left / 1e9:.1f} GB to fetch, {free / 1e9:.1f} GB free")
+    if left > free:
+        raise DownloadError(f"The disk of {folder} has {free / 1e9:.1f} GB free, and {left / 1e9:.1f} GB are needed.")
+
+
+def _shrink(path: Path) -> None:
+    """Converts a file with weights in fp32 to bf16."""
+    if path.suffix != ".safetensors":
+        return
+    import torch
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(path, "pt") as weights:
+        tensors = {name: weights.get_tensor(name) for name in weights.keys()}  # noqa: SIM118  # not a dictionary
+    if not any(tensor.dtype == torch.float32 for tensor in tensors.values()):
+        return
+    status = path.stat()
+    smaller = path.with_name(path.name + ".bf16")
+    halved = {name: one.bfloat16() if one.dtype == torch.float32 else one for name, one in tensors.items()}
+    save_file(halved, smaller, metadata={"format": "pt"})
+    # The hub's client fetches a file again if it is newer than the client's note about it.
+    os.utime(smaller, ns=(status.st_atime_ns, status.st_mtime_ns))
+    smaller.replace(path)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 # The number of encoded prompts to cache. All windows of a run use the same prompt, and some prompts are used again.
 _KEPT = 8
+
+
+# How much memory encoding needs, as a multiple of the encoder's weights.
+_SPARE = 1.1
 
 
 class Prompts:
@@ -37,14 +43,31 @@ class Prompts:
 
     def _anew(self, arguments: Mapping[str, Any]) -> Any:
         """Gives the pipeline the encoder for a while. Pipelines must not keep it, because they derive their own
-        device from their parts."""
-        restore = _brought(self.encoder, self._device)
+        device from their parts. If the device has too little memory, the CPU encodes."""
+        free, size = free_memory(self._device), sum(part.nbytes for part in self.encoder.parameters())
+        device = self._device if free is None or free > size * _SPARE else "cpu"
+        restore = _brought(self.encoder, device)
         self._pipe.text_encoder = self.encoder
         try:
-            return self._encode(**arguments)
+            return _moved(self._encode(**{**arguments, "device": device}), self._device)
         finally:
             self._pipe.text_encoder = None
             restore()
+
+
+def free_memory(device: Any) -> int | None:
+    """Returns how many bytes of the device's memory are free, or None for the CPU."""
+    device = torch.device(device)
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def _moved(value: Any, device: str) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_moved(part, device) for part in value)
+    return value.to(device) if isinstance(value, torch.Tensor) else value
 
 
 def _brought(encoder: Any, device: str) -> Callable[[], None]:

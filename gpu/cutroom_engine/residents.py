@@ -44,10 +44,9 @@ class Residents:
         self._load = load
         self._meter = meter
         self._resident: OrderedDict[str, Pipeline] = OrderedDict()
-        # Three figures for each pipeline, in bytes: by how much its new weights exceeded their computed size, the
-        # most that a run needed in addition to all weights, and the peak of all memory during a run.
+        # For each pipeline, in bytes: by how much its new weights exceeded their computed size, and the peak of all
+        # memory during a run.
         self._beyond: dict[str, int] = {}
-        self._working: dict[str, int] = {}
         self._most: dict[str, int] = {}
 
     def names(self) -> list[str]:
@@ -76,19 +75,16 @@ class Residents:
         if self._meter is None:
             yield
             return
-        before = self._used()
         self._meter.begin()
         try:
             yield
         finally:
-            most = self._meter.most()
-            self._working[name] = max(self._working.get(name, 0), most - before)
-            self._most[name] = max(self._most.get(name, 0), most)
+            self._most[name] = max(self._most.get(name, 0), self._meter.most())
 
     def memory(self) -> dict[str, dict[str, int]]:
         """Returns figures in bytes by pipeline and kind. "computed" is the memory computed for the pipeline as the
-        only one loaded, "needed" is that figure corrected by measurements, and "measured" is the peak of all memory
-        during one of its runs."""
+        only one loaded, "needed" is that figure corrected by the measured size of weights, and "measured" is the
+        peak of all memory during one of its runs."""
         found: dict[str, dict[str, int]] = {}
         for name, row in self._rows.items():
             found[name] = {"computed": footprint(row).alone, "needed": self._need(name).alone}
@@ -108,14 +104,10 @@ class Residents:
         return self._memory is not None and together(needs) <= self._memory
 
     def _need(self, name: str) -> Footprint:
-        """Returns the memory that the pipeline needs. A run that needed less than computed does not lower the figure,
-        because a larger run may need more."""
+        """Returns the memory that the pipeline needs."""
         computed = footprint(self._rows[name])
-        if name not in self._beyond:
-            return computed
         corrected: Hashable = "beyond", name
-        working = max(computed.working, self._working.get(name, 0))
-        return Footprint(computed.parts | {corrected: self._beyond[name]}, working)
+        return Footprint(computed.parts | {corrected: self._beyond.get(name, 0)}, computed.working)
 
     def _missing(self, name: str) -> int:
         """Returns the computed size of those parts of a pipeline that are not in memory, in bytes."""

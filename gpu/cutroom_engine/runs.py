@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from .edits import Edit
 from .estimates import Estimates
 from .metrics import Metrics
-from .model_map import ModelMap
+from .model_map import LivePipelineRow, ModelMap, PipelineRow
 from .pipeline import DeviceLost
 from .protocol import EstimatedEdit, RunCancelled, RunError, RunRequest
 from .residents import Residents
@@ -45,6 +45,7 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(
 
 _DISK_FULL = RunError("engine_error", "The disk is full, so the result could not be stored.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
+_NO_WEIGHTS = RunError("engine_error", "The engine's weights are missing.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
 _ENDING = RunError("engine_error", "The engine is stopping.", retryable=True)
 _CANCELLED = RunError("engine_error", "The edit was cancelled.", retryable=True)
@@ -59,6 +60,9 @@ class Supply(Protocol):
 
     def ready(self, weights: Iterable[str]) -> bool:
         """Reports whether a run need not wait for the weights any longer."""
+
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
+        """Returns the files that the row needs and that do not exist, unless its weights are still being copied."""
 
 
 class Run:
@@ -150,7 +154,7 @@ class Runner:
         self._root = root
         self._waiting = waiting
         self._weights = weights
-        self._estimates = Estimates(models.pipelines, models.card)
+        self._estimates = Estimates(models.pipelines, models.teraflops)
         # Hold this lock to add or remove runs, or to begin a stop. All three notify the waiting threads.
         self._changed = threading.Condition()
         # The accepted runs that have not ended yet, in order of arrival.
@@ -216,6 +220,12 @@ class Runner:
         """The pipelines in memory."""
         return self._residents.names()
 
+    def missing(self) -> list[str]:
+        """Returns the files that do not exist, of all pipelines whose weights are not being copied."""
+        models = self._models
+        rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
+        return list(dict.fromkeys(str(path) for row in rows for path in self._weights.missing(row)))
+
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
         """Returns the estimated seconds for each length of such an edit, and how wrong they may be. Returns None if
         the edit is not supported or its time is unknown."""
@@ -234,7 +244,8 @@ class Runner:
 
         If traceparent (W3C Trace Context) is valid, the log lines of the run contain its trace id.
         """
-        self._pipeline_of(request)
+        if self._weights.missing(self._models.pipelines[self._pipeline_of(request)]):
+            raise _NO_WEIGHTS
         self._check_paths(request)
         self._check_length(request)
         run = Run(request, notify, traceparent)
@@ -303,9 +314,7 @@ class Runner:
             return _TOO_LARGE.line(), "out_of_memory"
         except WeightsError as error:
             _logger.exception("the weights are missing", extra=log)
-            return RunError(
-                "engine_error", "The engine's weights are missing.", retryable=error.retryable
-            ).line(), "engine_error"
+            return RunError("engine_error", _NO_WEIGHTS.message, retryable=error.retryable).line(), "engine_error"
         except Exception as error:
             _logger.exception("run failed", extra=log)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -326,6 +335,8 @@ class Runner:
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
         row = self._models.pipelines[name]
+        if absent := self._weights.missing(row):
+            raise WeightsError(f"{absent[0]}: no such file", retryable=False)
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")

@@ -52,9 +52,11 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
+def create_app(
+    runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT, fetch: str = ""
+) -> FastAPI:
     """Returns the application. The runner and the live sessions run as long as the application does. live may be
-    None."""
+    None. fetch is the command that fetches missing weights."""
     live = live or no_live()
 
     @asynccontextmanager
@@ -72,7 +74,10 @@ def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, he
         status = runner.health()
         if status == "ok" and live.lost:
             status = "device lost"
-        return JSONResponse({"status": status, "resident": runner.resident()}, 200 if status == "ok" else 503)
+        health: dict[str, object] = {"status": status, "resident": runner.resident()}
+        if missing := await asyncio.to_thread(runner.missing):
+            health |= {"missing": missing, "fetch": fetch}
+        return JSONResponse(health, 200 if status == "ok" else 503)
 
     @app.get("/metrics")
     async def scrape() -> Response:

@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .files import missing
+from .model_map import LivePipelineRow, PipelineRow
+
 _logger = logging.getLogger(__name__)
 
 # How long to wait before a failed copy is tried again, in seconds.
@@ -49,6 +52,13 @@ class Weights:
         if (error := self._ended.get(weights)) is not None:
             raise error
         return self._cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
+
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
+        """Returns the files that the row needs and that do not exist, unless its weights are still being copied."""
+        try:
+            return missing(row, self.folder) if self.ready(row.all_weights) else []
+        except WeightsError:
+            return []  # the copy failed and is tried again
 
     def close(self) -> None:
         """Stops copying. Files that have arrived are kept."""

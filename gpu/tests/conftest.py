@@ -95,12 +95,12 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> ModelMap:
+def model_map(*, teraflops: float | None = None, **pipeline: Any) -> ModelMap:
     """Returns a map with one model of each kind, whose pipelines have small windows."""
     row = {"shape": "wan2.1-1.3b", "steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
     return ModelMap.model_validate(
         {
-            "card": card,
+            "teraflops": teraflops,
             "pipelines": {
                 "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
                 "vace": {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, **row},

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from cutroom_engine.estimates import Estimates
-from cutroom_engine.model_map import CardRow, PipelineRow
+from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.protocol import RunRequest
 
 from .conftest import Ask
 
-H100 = CardRow(teraflops=400)
+H100 = 400.0
 
 
 def row(**changes: object) -> PipelineRow:
@@ -16,8 +16,8 @@ def row(**changes: object) -> PipelineRow:
     return PipelineRow.model_validate(fields | {"steps": 30, "fps": 16} | changes)
 
 
-def estimates(card: CardRow | None = H100, **changes: object) -> Estimates:
-    return Estimates({"vace": row(**changes)}, card)
+def estimates(teraflops: float | None = H100, **changes: object) -> Estimates:
+    return Estimates({"vace": row(**changes)}, teraflops)
 
 
 @pytest.fixture

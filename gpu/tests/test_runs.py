@@ -18,6 +18,7 @@ from PIL import Image
 from cutroom_engine import edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
+from cutroom_engine.model_map import LivePipelineRow, PipelineRow
 from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.read import video_frames
@@ -38,6 +39,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.away: set[str] = set()
+        self.absent: list[Path] = []
         # Gets an item whenever a run looks for unavailable weights.
         self.missed: queue.Queue[None] = queue.Queue()
 
@@ -46,6 +48,9 @@ class Shelf:
             return True
         self.missed.put(None)
         return False
+
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
+        return [path for path in self.absent if str(path).startswith(row.weights)]
 
 
 class World:
@@ -57,10 +62,10 @@ class World:
         root: Path | None = None,
         waiting: int = 8,
         load: Callable[[], None] = lambda: None,
-        card: dict[str, float] | None = None,
+        teraflops: float | None = None,
         **pipeline: Any,
     ) -> None:
-        models = model_map(card=card, **pipeline)
+        models = model_map(teraflops=teraflops, **pipeline)
         self.loaded: list[Any] = []
 
         def load_one(_: str, __: object) -> Pipeline:
@@ -231,7 +236,7 @@ def test_invalid_runs_are_rejected_immediately(
 
 
 def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask: Ask, clip: Clip) -> None:
-    place = world(shape="wan2.1-vace-14b", card={"teraflops": 1})
+    place = world(shape="wan2.1-vace-14b", teraflops=1)
     data = clip()
     with pytest.raises(RunError) as raised:
         place.begin(ask(data, width=832, height=480, duration=300, remaining=597))
@@ -242,7 +247,7 @@ def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask
 
 
 def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, clip: Clip) -> None:
-    place = world(card={"teraflops": 100})
+    place = world(teraflops=100)
     data = clip()
 
     def request(seconds: int) -> RunRequest:

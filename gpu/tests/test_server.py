@@ -20,9 +20,10 @@ import uvicorn
 
 from cutroom_engine import runs
 from cutroom_engine.metrics import Metrics
+from cutroom_engine.model_map import ModelMap
 from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.residents import Residents
-from cutroom_engine.runs import Runner
+from cutroom_engine.runs import Runner, Supply
 from cutroom_engine.server import Server, create_app
 
 from .conftest import Ask, Clip, Inverter, model_map
@@ -42,11 +43,19 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
     """Returns a function that starts servers, each on its own port."""
     ends: list[Callable[[], None]] = []
 
-    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float | None = 60, **rows: Any) -> httpx2.Client:
-        models = model_map(**rows)
+    def start(
+        model: Callable[[], Pipeline] = Inverter,
+        heartbeat: float | None = 60,
+        models: ModelMap | None = None,
+        weights: Supply | None = None,
+        fetch: str = "",
+        **rows: Any,
+    ) -> httpx2.Client:
+        models = models or model_map(**rows)
         metrics = Metrics()
-        runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics, weights=Shelf())
-        app = create_app(runner, metrics, **({} if heartbeat is None else {"heartbeat": heartbeat}))
+        residents = Residents(models.pipelines, None, lambda _, __: model())
+        runner = Runner(models, residents, metrics, weights=weights or Shelf())
+        app = create_app(runner, metrics, fetch=fetch, **({} if heartbeat is None else {"heartbeat": heartbeat}))
         server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner)
         servers.append(server)
         listener = socket.create_server(("127.0.0.1", 0))
@@ -255,7 +264,7 @@ def until_gone(client: httpx2.Client) -> None:
 
 
 def test_estimates_are_returned(serve: Serve) -> None:
-    client = serve(card={"teraflops": 400.0}, shape="wan2.2-5b")
+    client = serve(teraflops=400, shape="wan2.2-5b")
     edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1, 5, 300]}
     asked = [
         edit,

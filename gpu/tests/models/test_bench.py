@@ -32,16 +32,14 @@ def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
-    status, out, _ = bench("--tiny", "--maps", "models.yaml", "models-24gb.yaml", "--rows", "image-edit", "dress")
+    status, out, _ = bench("--tiny", "--rows", "image-edit", "dress")
     assert status == 0
-    lines = out.splitlines()
-    assert any("The figures do not apply to any GPU" in line for line in lines), lines
-    found = [line for line in lines if line.startswith(("image-edit ", "dress "))]
-    assert len(found) == 4, lines
+    assert "The figures do not apply to any GPU" in out
+    found = [line for line in out.splitlines() if line.startswith(("image-edit ", "dress "))]
+    assert len(found) == 2, out
     for line in found:
         # The columns are seconds, loading time, memory (missing on a CPU), the longest silence and the computed time.
-        assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +[0-9]+ s  \S", line), line
-    assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
+        assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +[0-9]+ s$", line), line
 
 
 def test_missing_gpu_is_reported(bench: Bench) -> None:

@@ -12,6 +12,7 @@ import torch
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus
 from PIL import Image
 
+from cutroom_engine import diffusion
 from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.frames import Frame, shown
 from cutroom_engine.loading import Loader
@@ -203,3 +204,25 @@ def test_device_errors_are_distinguished(weights: Path, monkeypatch: pytest.Monk
         with pytest.raises(Exception) as raised:  # noqa: PT011  # the next line checks the class
             model.run(shot("WanPipeline"), nothing, nothing)
         assert raised.type is wanted
+
+
+def test_failed_decode_is_repeated_in_tiles(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the decoding is repeated, not the run."""
+    model = pipeline(weights, "WanPipeline")
+    vae, steps, whole = model._pipe.vae, list[float](), 0
+    plain = model.run(shot("WanPipeline"), nothing, nothing)
+    decode = vae.decode
+
+    def full(*arguments: Any, **options: Any) -> Any:
+        nonlocal whole
+        if not vae.use_tiling:
+            whole += 1
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return decode(*arguments, **options)
+
+    monkeypatch.setattr(type(vae), "decode", lambda _, *rest, **more: full(*rest, **more))
+    assert same(plain, model.run(shot("WanPipeline"), steps.append, nothing))
+    assert (steps, whole, vae.use_tiling) == ([0.5, 1.0], 1, False)
+    monkeypatch.setattr(diffusion, "free_memory", lambda _: 10)
+    assert same(plain, model.run(shot("WanPipeline"), nothing, nothing))
+    assert whole == 1, "it tried the whole picture although the memory was known to be too small"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from cutroom_engine import prompts
 from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
@@ -91,6 +92,21 @@ def test_text_encoder_is_on_the_device_only_while_it_encodes(weights: Path, name
         model.run(other, nothing, stop)
     assert home(model) == before, "a run that ended while encoding left a copy"
     assert not lent()
+
+
+def test_processor_encodes_if_the_encoder_does_not_fit(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pipeline(weights, "WanPipeline", text=text_of(weights, "WanPipeline"))
+    made = model.run(shot("WanPipeline"), nothing, nothing)
+    other = pipeline(weights, "WanPipeline", text=text_of(weights, "WanPipeline"))
+    monkeypatch.setattr(prompts, "free_memory", lambda _: 10)
+    devices: list[str] = []
+    brought = prompts._brought
+    monkeypatch.setattr(prompts, "_brought", lambda encoder, to: devices.append(to) or brought(encoder, to))
+    assert other._prompts is not None
+    other._prompts._device = "meta"  # the encoder must not go there
+    monkeypatch.setattr(prompts, "_moved", lambda value, _: value)
+    assert same(made, other.run(shot("WanPipeline"), nothing, nothing))
+    assert set(devices) == {"cpu"}
 
 
 def test_rows_with_the_same_weights_share_them(weights: Path) -> None:

@@ -1,0 +1,113 @@
+"""Finds the card and chooses the pipelines that it can serve."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .estimates import Estimates
+from .footprint import Footprint, footprint, together
+from .model_map import ModelFile, ModelMap, PipelineRow, read_model_file
+from .protocol import EstimatedEdit
+
+# The fraction of the free memory that pipelines may use. The rest is for the driver and for fragmentation.
+USABLE = 0.95
+
+# How many seconds five seconds of video, and an image, may take by calculation. Calculated times are rough, so these
+# limits are a quarter below a job's ten minutes and an image call's minute.
+_CLIP, _IMAGE = 450, 45
+
+
+@dataclass(frozen=True)
+class Card:
+    """The device: its name, and its free memory in bytes."""
+
+    name: str
+    free: int
+
+
+def find_card(device: str) -> Card | None:
+    """Asks PyTorch if it is imported, and otherwise nvidia-smi. Returns None without a card."""
+    if device == "cpu":
+        return None
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
+        return Card(torch.cuda.get_device_name(device), torch.cuda.mem_get_info(device)[0])
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or "0"
+    index = int(device.partition(":")[2] or 0)
+    asked = ["--query-gpu=name,memory.free", "--format=csv,noheader,nounits", "--id", visible.split(",")[index]]
+    try:
+        output = subprocess.run(["nvidia-smi", *asked], capture_output=True, text=True, check=True, timeout=30).stdout
+        name, _, mebibytes = output.strip().rpartition(", ")
+        return Card(name, int(mebibytes) * 2**20)
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return None
+
+
+def read_model_map(
+    path: Path, family: str, weights: str = "", card: Card | None = None, memory: int | None = None
+) -> ModelMap:
+    """Reads the file and chooses its pipelines. memory limits how much of the card's memory they may use."""
+    return choose(read_model_file(path, family, weights), card, memory)
+
+
+def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> ModelMap:
+    """Chooses a row for each pipeline that a model uses: the first that is fast enough and fits into memory next to
+    the pipelines before it, or else the first that fits without them. If no row is fast enough, or without a card,
+    it chooses the last row."""
+    if memory is None and card is not None:
+        memory = int(card.free * USABLE) - file.live.memory
+    teraflops = None
+    if card is not None:
+        known = [row.teraflops for row in file.cards if re.search(rf"\b{re.escape(row.name)}\b", card.name)]
+        teraflops = known[0] if known else None
+    used = {name for row in file.models.values() for name in (row.pipeline, row.with_reference)}
+    chosen: dict[str, PipelineRow] = {}
+    for name, rows in file.pipelines.items():
+        if name in used:
+            before = [footprint(row) for row in chosen.values()]
+            fast = [
+                row for row in rows if (seconds(row, teraflops) or 0) <= (_IMAGE if row.takes == "image" else _CLIP)
+            ]
+            if memory is None:
+                chosen[name] = rows[-1]
+            elif row := _fitting(fast, before, memory) or _fitting(rows[-1:], before, memory):
+                chosen[name] = row
+    models = {
+        model: row.model_copy(update={"with_reference": row.with_reference if row.with_reference in chosen else None})
+        for model, row in file.models.items()
+        if row.pipeline in chosen
+    }
+    return ModelMap(teraflops=teraflops, pipelines=chosen, models=models, live=file.live)
+
+
+def _fitting(rows: list[PipelineRow], before: list[Footprint], memory: int) -> PipelineRow | None:
+    alone = [row for row in rows if footprint(row).alone <= memory]
+    beside = [row for row in alone if together([*before, footprint(row)]) <= memory]
+    return next(iter(beside or alone), None)
+
+
+def seconds(row: PipelineRow, teraflops: float | None, length: float = 5) -> float | None:
+    """Returns the computed time for a clip of this length in 720p, or for an image, in seconds."""
+    kind = {"image": "image", "text": "text-to-video", "video": "edit"}[row.takes]
+    edit = EstimatedEdit.model_validate(
+        {"model": "", "kind": kind, "width": 1280, "height": 720, "fps": 25, "lengths": [], "reference": True}
+    )
+    return Estimates({"row": row}, teraflops).seconds("row", edit.request(length))
+
+
+def describe(models: ModelMap) -> Iterable[Mapping[str, object]]:
+    """Returns log fields that describe each chosen pipeline."""
+    for name, row in models.pipelines.items():
+        took = seconds(row, models.teraflops)
+        yield {
+            "pipeline": name,
+            "weights": row.weights,
+            "storage": row.storage or row.precision,
+            "memory_gib": round(footprint(row).alone / 2**30, 1),
+            "seconds": None if took is None else round(took),
+        }
