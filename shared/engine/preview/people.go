@@ -325,7 +325,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 		edge = "clip((val-96)*255/128,0,255)"
 	}
 	mask := e.area("r", ",lut=c0="+levels(edge))
-	if replaced && wanted.Removed() && wanted.Color("") == "" && e.fps == 0 {
+	if replaced && wanted.Removed() && wanted.Color("") == "" {
 		return link, mask, nil
 	}
 	figure, ground := e.split(link)
@@ -401,8 +401,6 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 		return plain("0x00b140"), nil
 	case wanted.Color("") != "":
 		return plain(wanted.Color("")), nil
-	case wanted.Removed():
-		return plain("white"), nil
 	}
 	e.chains, e.luma = append(e.chains, link+"nullsink"), false
 	if wanted.Scene() == "" {

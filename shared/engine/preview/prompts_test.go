@@ -99,7 +99,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 				}
 			}
 			middle := left + cut.width/2
-			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+30 < middle && middle < head.Max.X-30
+			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+15 < middle && middle < head.Max.X-15
 		}},
 		{clip, "0.5x speed", sample, "slow motion 2x", "", func(p played) bool {
 			return p.outcome.Duration == 800*time.Millisecond && between(p.before[2], p.after[4]) < 3
@@ -115,7 +115,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "blur the background", personClip, "blur (background)", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).grain < 0.5*measure(p.before[0].part(wall)).grain && p.changed(head) < 4
 		}},
-		{clip, "remove the background", personClip, "background removed", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
+		{clip, "remove the background", personClip, "white background", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
 		}},

@@ -368,6 +368,14 @@ func (e Edit) ByReference() bool {
 	return e.isGround() && !e.args.removed && e.args.color == "" && e.args.scene == ""
 }
 
+// Opaque returns the edit for a video, which cannot be transparent: its background becomes white.
+func (e Edit) Opaque() Edit {
+	if e.args.removed {
+		e.args.color = e.Color("white")
+	}
+	return e
+}
+
 // Removed reports whether the edit removes the background. Scene returns the words for a painted background, or "".
 func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }

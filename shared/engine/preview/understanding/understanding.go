@@ -67,6 +67,9 @@ func ofLook(asked Request) Result {
 			!title.CanDraw(e.Text()):
 			unfit = append(unfit, e.Phrase)
 		default:
+			if asked.Kind != catalog.Image {
+				e = e.Opaque()
+			}
 			r.Edits = append(r.Edits, e)
 			r.Understood = append(r.Understood, e.Label())
 		}
