@@ -293,8 +293,7 @@ func TestLongValueIsTruncated(t *testing.T) {
 			"Content-Type: application/x-www-form-urlencoded"),
 	} {
 		problems := w.problems(a)
-		if len(problems) != 1 || problems[0].Type != "string_too_long" || problems[0].Input != "x"+strings.Repeat("é",
-			32767) {
+		if len(problems) != 1 || problems[0].Type != "string_too_long" || problems[0].Input != "x"+strings.Repeat("é", 99)+"…" {
 			t.Errorf("%s: %.200s", says, a.body)
 		}
 	}
