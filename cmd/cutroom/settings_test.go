@@ -192,21 +192,6 @@ func TestMissingFFmpegIsNamed(t *testing.T) {
 		"install")
 }
 
-func TestSecondServerIsRejected(t *testing.T) {
-	t.Parallel()
-	ctx, data := steps(t), t.TempDir()
-	client := start(t, data).Client()
-	startFails(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
-	job, err := client.Submit(ctx, "gen-image-2", servertest.Form{
-		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "autumn")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
-		t.Errorf("%+v, %v", job, err)
-	}
-}
-
 func TestFamilyIsConfigurable(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

@@ -405,5 +405,6 @@ func TestServerLocksItsNewBlobs(t *testing.T) {
 	if err := os.Symlink(filepath.Join(first, "blobs"), filepath.Join(second, "blobs")); err != nil {
 		t.Fatal(err)
 	}
+	startFails(t, []string{"CUTROOM_DATA=" + first}, "CUTROOM_DATA", first, "another server")
 	startFails(t, []string{"CUTROOM_DATA=" + second}, filepath.Join(first, "blobs"), "in use by another server")
 }

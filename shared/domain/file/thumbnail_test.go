@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/blob"
@@ -38,29 +37,6 @@ func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
 		t.Fatalf("got %q, %v", picture, err)
 	}
 	return f
-}
-
-// See docs/contract/media.md#thumbnails-of-files.
-func TestThumbnailIsDeletedWithFile(t *testing.T) {
-	for how, end := range map[string]func(w *world, f file.File) error{
-		"deleted": func(w *world, f file.File) error { return w.service.Delete(t.Context(), "acme", f.ID) },
-		"expired": func(w *world, _ file.File) error {
-			w.now = w.now.Add(time.Hour)
-			return w.sweeper.Sweep(t.Context())
-		},
-	} {
-		w := newWorld(t)
-		blobs := w.onDisk(t)
-		f := w.pictured(t, blobs)
-		if err := end(w, f); err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
-		for _, name := range []string{f.Blob, file.ThumbnailBlob(f.Blob)} {
-			if _, err := blobs.Head(t.Context(), name); !fault.Is(err, fault.NotFound) {
-				t.Errorf("%s: %s still exists: %v", how, name, err)
-			}
-		}
-	}
 }
 
 func TestDeletedFileGetsNoThumbnail(t *testing.T) {

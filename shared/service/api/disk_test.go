@@ -30,7 +30,6 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
 	"cutroom/shared/testkit/await"
@@ -69,6 +68,13 @@ func (p *process) write() error {
 	return nil
 }
 
+func (p *process) do(write func() error) error {
+	if err := p.write(); err != nil {
+		return err
+	}
+	return write()
+}
+
 type mortalBlobs struct {
 	*diskblob.Store
 	process *process
@@ -82,10 +88,7 @@ func (m mortalBlobs) Put(ctx context.Context, name string, r io.Reader) (int64, 
 }
 
 func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Copy(ctx, from, to)
+	return m.process.do(func() error { return m.Store.Copy(ctx, from, to) })
 }
 
 // Delete does nothing after the process has died, but returns no error, because callers would retry.
@@ -109,10 +112,7 @@ type mortalFiles struct {
 }
 
 func (m mortalFiles) Create(ctx context.Context, f file.File, limit int64) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Create(ctx, f, limit)
+	return m.process.do(func() error { return m.Store.Create(ctx, f, limit) })
 }
 
 func (m mortalFiles) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
@@ -123,10 +123,7 @@ func (m mortalFiles) Delete(ctx context.Context, account, id string, now time.Ti
 }
 
 func (m mortalFiles) Finalize(ctx context.Context, f file.File, now time.Time) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Finalize(ctx, f, now)
+	return m.process.do(func() error { return m.Store.Finalize(ctx, f, now) })
 }
 
 func (m mortalFiles) Release(ctx context.Context, r file.Reservation) error {
@@ -142,24 +139,15 @@ type mortalJobs struct {
 }
 
 func (m mortalJobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Accept(ctx, j, limit, claims...)
+	return m.process.do(func() error { return m.Store.Accept(ctx, j, limit, claims...) })
 }
 
 func (m mortalJobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Fail(ctx, id, nonce, failure, now)
+	return m.process.do(func() error { return m.Store.Fail(ctx, id, nonce, failure, now) })
 }
 
 func (m mortalJobs) Forget(ctx context.Context, id string) error {
-	if err := m.process.write(); err != nil {
-		return err
-	}
-	return m.Store.Forget(ctx, id)
+	return m.process.do(func() error { return m.Store.Forget(ctx, id) })
 }
 
 type mortalQueue struct {
@@ -309,21 +297,6 @@ func (p posters) Posters(_ context.Context, _ string, of []engine.Depicted) (pic
 	return pictures, nil
 }
 
-type anyMedia struct{}
-
-func (anyMedia) ProbeVideo(context.Context, string, string) (media.Info, error) {
-	return media.Info{Width: 64, Height: 48, Duration: time.Second}, nil
-}
-
-func (p anyMedia) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
-	return p.ReadImage(ctx, folder, path, mime)
-}
-
-func (p anyMedia) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
-	info, err := p.ProbeVideo(ctx, path, mime)
-	return engine.Input{Path: path, MIME: mime, Info: info}, err
-}
-
 // editing shows previews and then writes a result or fails, depending on the prompt.
 type editing struct{ *diskWorld }
 
@@ -356,7 +329,7 @@ func (w *diskWorld) work() {
 		Blobs: mortalBlobs{w.blobs, w.process}, Engine: editing{w}, Catalog: w.catalog, Folder: w.scratch,
 		Slots: map[job.Lane]int{job.VideoLane: 2}, Now: w.now, Random: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-		Tools:  worker.Tools{Prober: anyMedia{}, Posters: posters{w}},
+		Tools:  worker.Tools{Prober: blind{}, Posters: posters{w}},
 		Pace: worker.Pace{
 			Lease: time.Hour, PreviewEvery: time.Millisecond, ProgressEvery: 10 * time.Millisecond,
 			CheckEvery: 20 * time.Millisecond,

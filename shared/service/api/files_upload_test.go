@@ -3,9 +3,6 @@ package api_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -13,11 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/api"
-	"cutroom/shared/testkit/busytest"
 )
 
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
@@ -201,48 +196,6 @@ func TestStorageIsLimited(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", 300)) // the expired file no longer counts
 }
 
-func TestAbortedUploadLeavesNothing(t *testing.T) {
-	w := newWorld(t, setup{})
-	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
-	head := func(fields string) string {
-		return "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +
-			"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + fields + "\r\n\r\n"
-	}
-	declared := head(fmt.Sprintf("Content-Length: %d", 2<<20))
-	for says, send := range map[string]func(*net.TCPConn){
-		"ends": func(conn *net.TCPConn) { io.WriteString(conn, declared+front); conn.CloseWrite() },
-		"no last part": func(conn *net.TCPConn) {
-			io.WriteString(conn, head(fmt.Sprintf("Content-Length: %d", len(front)))+front)
-		},
-	} {
-		a, err := w.raw(send)
-		if err != nil || a.status != 422 {
-			t.Errorf("%s: %d %s: %v", says, a.status, a.body, err)
-		}
-		w.nothingStays()
-	}
-	busytest.Try(t, time.Second, func(stall time.Duration) error {
-		w := newWorld(t, setup{stall: stall})
-		a, err := w.raw(func(conn *net.TCPConn) { io.WriteString(conn, declared+front) })
-		if err != nil || a.status != 408 {
-			return fmt.Errorf("stops: %d %s: %v", a.status, a.body, err)
-		}
-		w.nothingStays()
-		return nil
-	})
-	conn, err := net.Dial("tcp", w.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	io.WriteString(conn, declared+front)
-	eventually(t, "bytes arrive", func() bool { return len(w.files()) > 0 })
-	conn.Close()
-	w.nothingStays()
-	if p := w.list(studio, ""); len(p.Files) != 0 {
-		t.Errorf("there are %v", p.ids())
-	}
-}
-
 // brokenShelf returns err when a file is created. If err is Internal, it records the file first.
 type brokenShelf struct {
 	file.Store
@@ -277,12 +230,4 @@ func TestBytesAreKeptIfRecordIsUncertain(t *testing.T) {
 		}
 		eventually(t, "the bytes are complete", func() bool { return len(w.files()) == c.stays })
 	}
-}
-
-func TestUploadReportsFullDisk(t *testing.T) {
-	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
-	if a := w.send(studio, upload("file", "x")); a.status != 507 || a.detail() == "" {
-		t.Errorf("got %d %s", a.status, a.body)
-	}
-	w.nothingStays()
 }

@@ -42,6 +42,7 @@ func head(model string, fields ...string) string {
 
 const (
 	dataHeader   = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
+	storedHeader = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nbytes"
 	chunked      = "Transfer-Encoding: chunked"
 	brokenBody   = "Value error, The body is incomplete or malformed."
 	invalidForm  = "Value error, The body is not valid multipart/form-data."
@@ -160,6 +161,10 @@ func TestHostileFormIsRejected(t *testing.T) {
 			body := dataHeader + video
 			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
 		}, 422, invalidForm},
+		{"ends within a stored file", func(conn *net.TCPConn) {
+			io.WriteString(conn, strings.Replace(head("gen-2.5", length(len(whole))), "jobs/gen-2.5", "files", 1)+storedHeader)
+			conn.CloseWrite()
+		}, 422, brokenBody},
 		{"a boundary in pieces", func(conn *net.TCPConn) {
 			body := dataHeader + video + "\r\n--x-\r\n"
 			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
@@ -207,10 +212,11 @@ func TestAbortedUploadLeavesNoFiles(t *testing.T) {
 	whole := dataHeader + clip(t) + "\r\n--x--\r\n"
 	half := whole[:len(whole)/2]
 	for name, send := range map[string]string{
-		"hangs up in a file":    head("gen-2.5", length(len(whole))) + half,
-		"hangs up in a chunk":   head("gen-2.5", chunked) + "fffff\r\n" + half,
-		"hangs up in a header":  head("gen-2.5", length(len(whole))) + dataHeader[:20],
-		"hangs up before a job": head("gen-2.5", length(len(whole)+1)) + whole,
+		"hangs up in a file":        head("gen-2.5", length(len(whole))) + half,
+		"hangs up in a chunk":       head("gen-2.5", chunked) + "fffff\r\n" + half,
+		"hangs up in a stored file": strings.Replace(head("gen-2.5", length(len(whole))), "jobs/gen-2.5", "files", 1) + storedHeader,
+		"hangs up in a header":      head("gen-2.5", length(len(whole))) + dataHeader[:20],
+		"hangs up before a job":     head("gen-2.5", length(len(whole)+1)) + whole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", w.address)

@@ -55,39 +55,6 @@ func TestPendingJobCanBeCancelled(t *testing.T) {
 	w.submit(studio) // the slot is free again
 }
 
-func TestReceivedJobCanBeCancelled(t *testing.T) {
-	w := newWorld(t, setup{})
-	id := w.submit(studio)
-	delivery, err := w.queue.Receive(t.Context(), job.VideoLane, time.Minute)
-	if err != nil || delivery.JobID() != id {
-		t.Fatalf("received %v, %v", delivery, err)
-	}
-	w.wantCancelled(w.cancel(id, studio))
-	if _, err := w.records.Start(t.Context(), id, "nonce", w.now()); !fault.Is(err, fault.Conflict) {
-		t.Errorf("starting returns %v, want a conflict", err)
-	}
-	if err := delivery.Extend(t.Context(), time.Minute); !fault.Is(err, fault.Conflict) {
-		t.Errorf("the message still exists: %v", err)
-	}
-}
-
-func TestProcessingJobCanBeCancelled(t *testing.T) {
-	w := newWorld(t, setup{})
-	started, stopped := make(chan struct{}), make(chan struct{})
-	w.work(script(func(ctx context.Context, _ engine.Spec) error {
-		close(started)
-		<-ctx.Done()
-		close(stopped)
-		return ctx.Err()
-	}), blind{})
-	id := w.submit(studio)
-	await.Receive(t, "started", started)
-	w.wantCancelled(w.cancel(id, studio))
-	await.Receive(t, "stopped", stopped)
-	w.nothingStays()
-	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
-}
-
 // The engine may finish before the cancellation. Its result is then deleted.
 func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	w := newWorld(t, setup{})

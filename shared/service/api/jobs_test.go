@@ -200,21 +200,6 @@ func TestLackOfResourcesIsReported(t *testing.T) {
 	}
 }
 
-type fullStore struct{ blob.Store }
-
-func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {
-	io.CopyN(io.Discard, r, 100)
-	return 0, fault.New(fault.StorageFull, "The disk is full.")
-}
-
-func TestJobReportsFullDisk(t *testing.T) {
-	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
-	a := w.post("gen-2.5", studio, upload("data", clip(t)))
-	if a.status != 507 || a.detail() != "The disk is full." {
-		t.Errorf("got %d %s", a.status, a.body)
-	}
-}
-
 func TestCustomCatalogFieldsWork(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}

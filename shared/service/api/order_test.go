@@ -75,18 +75,8 @@ func TestRoutesMatchExactly(t *testing.T) {
 		{"GET", "/V1/jobs/job_x", 404, noRoute, ""},
 		{"GET", "/healthz/", 404, noRoute, ""},
 		{"PUT", "/v1/jobs/gen-2.5", 405, noMethod, "POST"},
-		{"OPTIONS", "/v1/jobs/gen-2.5", 405, noMethod, "POST"},
 		{"GET", "/v1/jobs/gen-latest", 405, noMethod, "POST"},
-		{"PUT", "/v1/jobs/job_x", 405, noMethod, "DELETE, GET, HEAD, POST"},
-		{"GET", "/v1/generate/gen-image-2", 405, noMethod, "POST"},
-		{"POST", "/v1/jobs/job_x/events", 405, noMethod, "GET, HEAD"},
-		{"POST", "/v1/jobs/job_x/content", 405, noMethod, "GET, HEAD"},
-		{"POST", "/healthz", 405, noMethod, "GET, HEAD"},
 		{"GET", "/v1/jobs/gen-9", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
-		{"GET", "/v1/jobs", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
-		{"DELETE", "/v1/jobs/job_x", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
-		{"GET", "/v1/jobs/job_x/events", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
-		{"GET", "/v1/jobs/job_x/content", 401, `{"detail":"An API key is required in the header x-api-key."}`, ""},
 		{"GET", "/healthz", 200, `{"status":"ok"}`, ""},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {

@@ -2,8 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,18 +97,6 @@ func TestWebhookMessageShowsTheJob(t *testing.T) {
 			string(body.Data) != status {
 			t.Errorf("the message is %s, the status %s", message, status)
 		}
-	}
-}
-
-func TestWebhookSecretIsPerAccount(t *testing.T) {
-	w := newWorld(t, setup{})
-	mine, theirs := w.get("/v1/webhooks/secret", studio), w.get("/v1/webhooks/secret", rival)
-	if mine.status != http.StatusOK ||
-		!regexp.MustCompile(`^\{"secret":"whsec_[0-9A-Za-z+/]{43}="\}$`).MatchString(mine.body) || mine.body == theirs.body {
-		t.Errorf("got %d %s, another account %s", mine.status, mine.body, theirs.body)
-	}
-	if again := w.get("/v1/webhooks/secret", studio); again.body != mine.body {
-		t.Errorf("it became %s", again.body)
 	}
 }
 

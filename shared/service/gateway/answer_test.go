@@ -188,7 +188,9 @@ func TestLogContainsNoPromptText(t *testing.T) {
 	u.now(func(c *call) { c.stream(); c.write(eventStream(chunk("private chunk"))); c.reset() })
 	w.chat(strings.ReplaceAll(streamed, "one two", "private question"))
 	w.chat(`{"model":"small","messages":[{"role":"private role","content":"x"}]}`)
-	w.completed(4)
+	w.chat(`{"model":"private model","messages":[{"role":"user","content":"x"}]}`)
+	w.chat(`{"private name": `)
+	w.completed(6)
 	text := w.log.String()
 	if strings.Contains(text, "private") || strings.Contains(text, studio) {
 		t.Errorf("the log contains text: %s", text)

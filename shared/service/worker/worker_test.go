@@ -551,23 +551,6 @@ func TestJobFailsAfterThreeLostRuns(t *testing.T) {
 	s.wantFailure(id, job.WorkerLost, "three times")
 }
 
-type full struct{ blob.Store }
-
-func (full) Put(context.Context, string, io.Reader) (int64, error) {
-	return 0, fault.New(fault.StorageFull, "disk full")
-}
-
-func TestFullDiskFailsOnlyTheJob(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t)
-	id := s.submit("clip", 0)
-	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = full{s.blobs} })
-	s.wantFailure(id, job.EngineError, "disk is full")
-	s.wantClean(stop)
-	s.start(succeed)
-	s.wantCompleted(s.submit("another", 0))
-}
-
 // short is a blob store that at first lacks the file descriptors to open blobs.
 type short struct {
 	blob.Store
