@@ -37,7 +37,7 @@ trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
 if [ "${DOWNLOAD:-}" = yes ]; then
-	(cd gpu && CUDA_VISIBLE_DEVICES=$(echo $gpus | tr " " ,) "$python" -m cutroom_engine.prepare --download "$models")
+	(cd gpu && CUDA_VISIBLE_DEVICES=$(echo "$gpus" | tr '\n ' ,,) "$python" -m cutroom_engine.prepare --download "$models")
 fi
 # serve ADDRESS [GPU] runs an engine server. It restarts a server that has lost its GPU (exit status 75) or was killed
 # by a signal that users do not normally send, for example by the system because memory ran out.

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from . import live_wire as wire
@@ -349,7 +349,7 @@ class _Nothing:
     def ready(self, weights: Iterable[str]) -> bool:
         return True
 
-    def missing(self, row: object) -> list[Path]:
+    def missing(self, row: object) -> list[str]:
         """Implements runs.Supply."""
         return []
 

@@ -89,8 +89,8 @@ def _card(file: ModelFile, name: str | None, device: str) -> Card | None:
 def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None:
     """Fetches the weights of the pipelines to their folders."""
     # Import this late, because it takes a second.
+    import httpx2
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
     api = huggingface_hub.HfApi()
     try:
@@ -110,7 +110,7 @@ def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None
             if one.shrink:
                 for name in one.files:
                     _shrink(one.folder / name)
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except (httpx2.HTTPError, OSError, ValueError) as error:
         raise DownloadError(f"The download failed: {' '.join(str(error).split())}") from error
     rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
     for row in rows:

@@ -61,7 +61,7 @@ class Supply(Protocol):
     def ready(self, weights: Iterable[str]) -> bool:
         """Reports whether a run need not wait for the weights any longer."""
 
-    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[str]:
         """Returns the files that the row needs and that do not exist, unless its weights are still being copied."""
 
 
@@ -224,7 +224,7 @@ class Runner:
         """Returns the files that do not exist, of all pipelines whose weights are not being copied."""
         models = self._models
         rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
-        return list(dict.fromkeys(str(path) for row in rows for path in self._weights.missing(row)))
+        return list(dict.fromkeys(path for row in rows for path in self._weights.missing(row)))
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
         """Returns the estimated seconds for each length of such an edit, and how wrong they may be. Returns None if

@@ -53,12 +53,14 @@ class Weights:
             raise error
         return self._cache / hashlib.sha256(weights.encode()).hexdigest()[:16]
 
-    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[str]:
         """Returns the files that the row needs and that do not exist, unless its weights are still being copied."""
-        try:
-            return missing(row, self.folder) if self.ready(row.all_weights) else []
-        except WeightsError:
-            return []  # the copy failed and is tried again
+        if not self.ready(row.all_weights):
+            return []
+        failed = {one: error for one in row.all_weights if (error := self._ended.get(one)) is not None}
+        if failed:
+            return [one for one, error in failed.items() if not error.retryable]
+        return [str(path) for path in missing(row, self.folder)]
 
     def close(self) -> None:
         """Stops copying. Files that have arrived are kept."""

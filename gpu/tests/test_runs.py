@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cutroom_engine import edits, runs
+from cutroom_engine import between, edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
 from cutroom_engine.model_map import LivePipelineRow, PipelineRow
@@ -39,7 +39,6 @@ class Shelf:
 
     def __init__(self) -> None:
         self.away: set[str] = set()
-        self.absent: list[Path] = []
         # Gets an item whenever a run looks for unavailable weights.
         self.missed: queue.Queue[None] = queue.Queue()
 
@@ -49,8 +48,8 @@ class Shelf:
         self.missed.put(None)
         return False
 
-    def missing(self, row: PipelineRow | LivePipelineRow) -> list[Path]:
-        return [path for path in self.absent if str(path).startswith(row.weights)]
+    def missing(self, row: PipelineRow | LivePipelineRow) -> list[str]:
+        return []
 
 
 class World:
@@ -165,6 +164,24 @@ def test_pipeline_works_at_its_own_rate_and_size(world: MakeRunner, clip: Clip, 
     assert shot.frames[0].shape == (32, 64, 3)
     found = facts(Path(request.output))["video"]
     assert (found["width"], found["height"], found["nb_frames"], found["r_frame_rate"]) == (90, 50, "10", "20/1")
+
+
+def test_nearly_equal_rates_are_not_interpolated(
+    world: MakeRunner, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interpolation would invent nearly every frame, and takes longer than the model on some cards."""
+    rates: list[int] = []
+
+    def interpolate(frames: Iterator[Frame], rate: int, *rest: int) -> Iterator[Frame]:
+        rates.append(rate)
+        return between.interpolate(frames, rate, *rest)
+
+    monkeypatch.setattr(edits, "interpolate", interpolate)
+    for fps in (24, 16):
+        request = ask(clip(), fps=25)
+        assert "result" in world(fps=fps).run(request)[-1]
+        assert facts(Path(request.output))["video"]["nb_frames"] == "13"
+    assert rates == [16]
 
 
 def test_video_is_made_from_text(world: MakeRunner, ask: Ask) -> None:

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import boto3
 import pytest
 
+from cutroom_engine.model_map import LivePipelineRow
 from cutroom_engine.weights import Weights, WeightsError
 
 from .conftest import free_port
@@ -101,6 +102,12 @@ def test_missing_weights_are_reported(bucket: Any, tmp_path: Path, weights: str,
     with pytest.raises(WeightsError) as failed:
         copied(tmp_path, weights)
     assert failed.value.retryable == retryable
+    row = LivePipelineRow(weights=weights, steps=2)
+    copies = Weights(tmp_path, [weights])
+    while not copies.ready([weights]):
+        time.sleep(0.01)
+    assert copies.missing(row) == ([] if retryable else [weights])
+    copies.close()
 
 
 def test_full_disk_is_reported(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

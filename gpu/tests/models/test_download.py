@@ -23,6 +23,7 @@ from cutroom_engine.cards import read_model_map
 from cutroom_engine.loading import Loader
 from cutroom_engine.weights import Weights
 
+from ..conftest import free_port
 from .test_diffusion import nothing, shot
 from .test_loras import lora
 from .tiny import fields, make, make_depth
@@ -203,6 +204,12 @@ def test_licenses_that_may_forbid_commercial_use_need_a_flag(hub: tuple[Hub, str
     assert here.fetched == []
     accepted = prepare(url, "--download", str(models), "--card", "L40S", "--non-commercial")
     assert accepted.returncode == 0, accepted.stderr
+
+
+def test_unreachable_hub_is_reported(models: Path) -> None:
+    done = prepare(f"http://127.0.0.1:{free_port()}", "--download", str(models), "--card", "L40S")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "The download failed: " in done.stderr
 
 
 def test_impossible_downloads_are_reported(hub: tuple[Hub, str], models: Path) -> None:
