@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/memorylimit"
 	"cutroom/shared/service/console"
 )
 
@@ -75,6 +76,7 @@ func (c *devCommand) Validate() error {
 }
 
 func (c *devCommand) Run(ctx context.Context, out *command.Invocation) error {
+	memorylimit.Set()
 	httpserver.SpareProcessor()
 	c.readAlong = out.ShowsErr()
 	logger := newLogger(out, c.LogLevel)

@@ -31,6 +31,7 @@ import (
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/platform/awsclient"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/memorylimit"
 	"cutroom/shared/platform/signals"
 	"cutroom/shared/platform/trace"
 )
@@ -48,6 +49,7 @@ func main() {
 	if *health {
 		err = httpserver.AskHealth(ctx, cmp.Or(os.Getenv("CUTROOM_ADDR"), defaultAddress))
 	} else {
+		memorylimit.Set()
 		err = run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
 	}
 	stop()

@@ -35,6 +35,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/memorylimit"
 	"cutroom/shared/platform/signals"
 	"cutroom/shared/service/api"
 	"cutroom/shared/service/realtime"
@@ -53,6 +54,7 @@ func main() {
 	if *health {
 		err = httpserver.AskHealth(ctx, cmp.Or(os.Getenv("CUTROOM_ADDR"), defaultAddress))
 	} else {
+		memorylimit.Set()
 		err = run(ctx, setting.NewEnvironment(os.Getenv), slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	}
 	stop()

@@ -10,9 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -23,6 +21,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/platform/memorylimit"
 	"cutroom/shared/platform/sandbox"
 )
 
@@ -101,7 +100,7 @@ func (b bounds) timeFor(command Command) time.Duration {
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
-		memory:    memoryFor(machineMemory(), cores),
+		memory:    memoryFor(memorylimit.OfMachine(), cores),
 		runTime:   job.MaxAge * time.Duration(cores),
 		probeTime: 20 * time.Second, // a third of the time that a request waits for an image
 	}
@@ -115,26 +114,6 @@ func memoryFor(machine int64, cores int) int64 {
 		return most
 	}
 	return min(most, max(machine/2, 1<<30))
-}
-
-// machineMemory returns the memory of the machine, container or systemd unit, or 0 if unknown.
-func machineMemory() (least int64) {
-	read := func(file, form string, unit int64) {
-		text, _ := os.ReadFile(file)
-		var units int64
-		if _, err := fmt.Sscanf(string(text), form, &units); err == nil {
-			least = min(cmp.Or(least, units*unit), units*unit)
-		}
-	}
-	read("/proc/meminfo", "MemTotal: %d kB", 1<<10)
-	group, _ := os.ReadFile("/proc/self/cgroup")
-	_, folder, _ := strings.Cut(string(group), "0::")
-	for folder = path.Clean("/" + strings.TrimSpace(folder)); ; folder = path.Dir(folder) {
-		read("/sys/fs/cgroup"+folder+"/memory.max", "%d", 1)
-		if folder == "/" {
-			return least
-		}
-	}
 }
 
 // Find looks for ffmpeg and ffprobe in PATH and checks their features. The limits restrict the inputs.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"math/bits"
 	"net/http"
@@ -63,6 +64,10 @@ const compressedTime = 30 * time.Second
 // body of more bytes counts as large.
 const emptyBytes = 256 << 10
 
+// Beyond maxUntrusted bytes, a body may expand at most maxRatio times, because the server's work depends on the
+// decompressed size.
+const maxUntrusted, maxRatio = 1 << 20, 100
+
 type compressedBody struct {
 	io.ReadCloser
 	source  *bufio.Reader
@@ -105,7 +110,11 @@ func (b *compressedBody) Read(p []byte) (n int, err error) {
 	for n == 0 && b.err == nil && len(p) > 0 {
 		n, b.err = b.decoder.Read(p)
 	}
-	if b.out += int64(n); n > 0 {
+	if b.out += int64(n); b.out > maxUntrusted && b.out > maxRatio*b.in {
+		b.err = fmt.Errorf("%w: it expands more than %d times", ErrCompressedTooLarge, maxRatio)
+		return 0, b.err
+	}
+	if n > 0 {
 		return n, nil
 	}
 	if b.failed != nil {

@@ -263,7 +263,9 @@ func (o *openAIRequest) addText(name string, value json.RawMessage) error {
 	}
 	field := catalog.Field{Name: name}
 	if text = shorten(text); !isAbsent(&field, text) {
-		o.sent.begin(&field, name).text = text
+		if s := o.sent.begin(&field, name); s != nil { // nil if a file of a list has this name
+			s.text = text
+		}
 	}
 	return nil
 }

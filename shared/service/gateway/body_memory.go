@@ -43,7 +43,8 @@ type bodyMemory struct {
 	waiting int
 	freed   chan struct{}
 
-	// decoders lets each account decompress only one large body at a time, because that can take a second.
+	// decoders lets each account decompress only one large body, or count only one prompt's tokens, at a time, because
+	// that can take a second.
 	decoders *ratelimit.Turns
 }
 

@@ -319,6 +319,7 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 		{"more behind it", "/v1/chat/completions", "gzip", zipped(plain) + "x", 400},
 		{"nothing", "/v1/chat/completions", "gzip", "", 400},
 		{"a bomb", "/v1/chat/completions", "gzip", string(bomb()), 413},
+		{"much white space", "/v1/chat/completions", "gzip", zipped(strings.Repeat(" ", 2<<20) + plain), 413},
 		{"many empty blocks", "/v1/chat/completions", "gzip", zipped("")[:10] + strings.Repeat("\x00\x00\x00\xff\xff", 200_000), 400},
 		{"much without content", "/v1/chat/completions", "gzip", zipped(strings.Repeat(" ", 16<<20)) +
 			zipped("")[:10] + strings.Repeat("\x00\x00\x00\xff\xff", 2<<20), 413},

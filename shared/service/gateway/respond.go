@@ -82,7 +82,7 @@ func bodyError(err error) *apierror.Error {
 	}
 	if errors.Is(err, httpserver.ErrCompressedTooLarge) {
 		apiErr := tooLarge()
-		apiErr.Message = fmt.Sprintf("The compressed request body is larger than %d bytes. Send it uncompressed.", maxCompressed)
+		apiErr.Message = fmt.Sprintf("The compressed request body is larger than %d bytes, or expands too much. Send it uncompressed.", maxCompressed)
 		return apiErr
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

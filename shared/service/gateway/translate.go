@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"strconv"
 
@@ -80,7 +81,15 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	return nil
 }
 
+// countTokens counts for one call of an account at a time, because a large prompt takes a quarter of a second.
 func (c *completion) countTokens() *apierror.Error {
+	turns := c.memory.memory.decoders
+	waiting, cancel := context.WithTimeout(c.r.Context(), c.memory.memory.wait)
+	defer cancel()
+	if !turns.Take(waiting, c.memory.account) {
+		return tooMuchInFlight(true)
+	}
+	defer turns.Release(c.memory.account)
 	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
 	writeJSON(c.w, http.StatusOK, append(body, '}'))
 	return nil
