@@ -122,14 +122,15 @@ func (o *openAIRequest) take(ctx context.Context, in *inputs, p filePart) (*job.
 }
 
 func (o *openAIRequest) findSource(ctx context.Context, content io.Reader) error {
+	if o.source != nil {
+		return problems{valueProblem("video", nil, "Send only one video.")}
+	}
 	id, err := io.ReadAll(io.LimitReader(content, maxURL))
 	if err != nil {
 		return err
 	}
 	j, err := o.service.video(ctx, *o.c, string(id))
-	if o.source == nil {
-		o.source = &j
-	}
+	o.source = &j
 	return err
 }
 
@@ -270,11 +271,17 @@ func (o *openAIRequest) addText(name string, value json.RawMessage) error {
 	return nil
 }
 
+// maxListedFiles limits a list of files, because each file needs a query.
+const maxListedFiles = 16
+
 // addFiles takes a file or a list of files. A file is an object, or a string with a data URL or an id.
 func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFile) error {
 	values := []json.RawMessage{value}
 	if value[0] == '[' {
 		_ = json.Unmarshal(value, &values)
+	}
+	if len(values) > maxListedFiles {
+		return problems{valueProblem(name, nil, fmt.Sprintf("The list has more than %d files.", maxListedFiles))}
 	}
 	for _, value := range values {
 		var one struct {

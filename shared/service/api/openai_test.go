@@ -560,6 +560,7 @@ func TestOpenAIRemixEditsResult(t *testing.T) {
 	}{
 		{"video", w.openAI("POST", "/v1/videos/"+drawn.ID+"/remix", studio, "application/json", `{"prompt":"x"}`)},
 		{"video", w.openAIForm("/v1/videos/edits", studio, text("prompt", "x"), upload("video", movie), text("video[id]", first.ID))},
+		{"video", w.openAIForm("/v1/videos/edits", studio, text("prompt", "x"), text("video[id]", first.ID), text("video[id]", first.ID))},
 		{"prompt", w.openAI("POST", "/v1/videos/"+first.ID+"/remix", studio, "application/json", ``)},
 	} {
 		if param, _ := c.a.openAIError(t); c.a.status != 400 || param != c.param {

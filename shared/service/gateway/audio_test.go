@@ -61,6 +61,8 @@ func typedAnswer(kind, body string) func(*call) {
 
 func TestTranscriptionsAreForwardedAndMetered(t *testing.T) {
 	mp3 := strings.Repeat("\xff\x00\r\n--xy", 1500) // 12,000 bytes
+	// The format's identifier says MP3.
+	compressed := wav(1)[:20] + "\xfe\xff" + wav(1)[22:44] + "\x55\x00\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71" + mp3
 	deltas := []string{`{"type":"transcript.text.delta","delta":"hello"}`,
 		`{"type":"transcript.text.done","text":"hello","usage":{"type":"tokens","input_tokens":45,"input_token_details":{"audio_tokens":45,"text_tokens":0}}}`}
 	chunks := []string{`{"object":"transcription.chunk","model":"weights","choices":[{"delta":{"content":"hello"}}]}`}
@@ -79,6 +81,7 @@ func TestTranscriptionsAreForwardedAndMetered(t *testing.T) {
 		{"a negative duration", mp3, always(200, `{"text":"hello","duration":-5}`), `{"text":"hello","duration":-5}`, "application/json", 3, 1},
 		{"text", mp3, typedAnswer("text/plain; charset=utf-8", "hello"), "hello", "text/plain; charset=utf-8", 3, 1},
 		{"subtitles of a WAV file", wav(2), typedAnswer("text/vtt", "WEBVTT"), "WEBVTT", "text/vtt; charset=utf-8", 2, 1},
+		{"a compressed WAV file", compressed, typedAnswer("text/vtt", "WEBVTT"), "WEBVTT", "text/vtt; charset=utf-8", 3, 1},
 		{"a page", wav(2), typedAnswer("text/html", "<script>"), "<script>", "application/octet-stream", 2, 1},
 		{"a stream", mp3, events(append(deltas, done)...), typed(deltas...) + eventStream(done), "text/event-stream", 5, 0},
 		{"a stream without an end marker", mp3, writing(typed(deltas...)), typed(deltas...), "text/event-stream", 5, 0},

@@ -30,7 +30,9 @@ import (
 const (
 	// maxKeptText limits the sizes of a kept input and of a kept response, each in bytes before compression.
 	maxKeptText = 1 << 20
-	keepTimeout = 5 * time.Second
+	// maxKeptCommas limits the commas of a kept input, because many small values cost processor time but no tokens.
+	maxKeptCommas = 32_000
+	keepTimeout   = 5 * time.Second
 	// maxReferences limits the references in a call. maxFound limits the kept responses that a call reads.
 	maxReferences, maxFound = 10_000, 64
 	responsePrefix          = "resp_"
@@ -246,7 +248,7 @@ func (c *completion) prepareKeeping() *apierror.Error {
 	}
 	// White space costs a later call processor time, but no tokens.
 	var compact bytes.Buffer
-	if json.Compact(&compact, input) != nil {
+	if json.Compact(&compact, input) != nil || bytes.Count(compact.Bytes(), []byte(",")) > maxKeptCommas {
 		return nil
 	}
 	packed := pack(compact.Bytes())
@@ -311,18 +313,33 @@ func (c *completion) appendItemID(edits []jsonedit.Edit, id gjson.Result) []json
 
 // keptResponse serves GET and DELETE of a kept response, and the list of its input.
 func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	text, err := g.readKept(r, who)
+	if err == nil {
+		writeJSON(w, http.StatusOK, text)
+	}
+	return err
+}
+
+// readKept reads for one call of an account at a time, because a large response takes milliseconds.
+func (g *Gateway) readKept(r *http.Request, who credential.Principal) ([]byte, error) {
+	waiting, cancel := context.WithTimeout(r.Context(), g.bodies.wait)
+	defer cancel()
+	if !g.bodies.decoders.Take(waiting, who.Account()) {
+		return nil, tooMuchInFlight(true)
+	}
+	defer g.bodies.decoders.Release(who.Account())
 	if r.Method == http.MethodDelete && who.Token != nil {
-		return credential.ErrKeyRequired
+		return nil, credential.ErrKeyRequired
 	}
 	key := strings.TrimPrefix(r.PathValue("response_id"), responsePrefix)
 	content, err := g.findKept(r.Context(), who, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if content == nil {
 		missing := notKept("response_id")
 		missing.Status = http.StatusNotFound
-		return missing
+		return nil, missing
 	}
 	answer, err := unpack(afterPacked(content))
 	text := answer.Raw
@@ -330,27 +347,24 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 		err = who.CheckModel(answer.Get("model").Str)
 	}
 	if err == nil && strings.HasSuffix(r.URL.Path, "/input_items") {
-		return listInput(w, r.URL.Query(), content, key)
+		return listInput(r.URL.Query(), content, key)
 	}
 	if err == nil && r.Method == http.MethodDelete {
 		err = g.config.Responses.Delete(r.Context(), who.Account(), key)
 		text = `{"id":"` + responsePrefix + key + `","object":"response","deleted":true}`
 	}
-	if err == nil {
-		writeJSON(w, http.StatusOK, []byte(text))
-	}
-	return err
+	return []byte(text), err
 }
 
 // listInput lists the items before a response, including earlier responses.
-func listInput(w http.ResponseWriter, query url.Values, content []byte, key string) error {
+func listInput(query url.Values, content []byte, key string) ([]byte, error) {
 	input, err := unpack(content)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit, err := pageLimit(query, defaultBatchPage, maxBatchPage)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	items, after := input.Array(), query.Get("after")
 	next, step := len(items)-1, -1 // newest first
@@ -359,7 +373,7 @@ func listInput(w http.ResponseWriter, query url.Values, content []byte, key stri
 	case "asc":
 		next, step = 0, 1
 	default:
-		return wrongQuery("order", "\"order\" must be asc or desc.")
+		return nil, wrongQuery("order", "\"order\" must be asc or desc.")
 	}
 	page := newListBody(limit)
 	for ; next >= 0 && next < len(items) && !page.HasMore; next += step {
@@ -372,29 +386,39 @@ func listInput(w http.ResponseWriter, query url.Values, content []byte, key stri
 				after = ""
 			}
 		} else if err := page.add(id, listedItem(items[next].Raw, id)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if after != "" {
-		return wrongQuery("after", "\"after\" must be the id of an item of the input.")
+		return nil, wrongQuery("after", "\"after\" must be the id of an item of the input.")
 	}
-	return respond(w, page)
+	return encode(page)
 }
 
 // listedItem adds the members to an item of the input that callers may leave out.
-func listedItem(text, id string) map[string]json.RawMessage {
-	item := map[string]json.RawMessage{}
-	_ = json.Unmarshal([]byte(text), &item) // the input was parsed before
-	item["id"] = jsonedit.Quote(id)
-	if kind := string(item["type"]); kind == "" || kind == "null" {
-		item["type"] = json.RawMessage(`"message"`)
+func listedItem(text, id string) json.RawMessage {
+	item := gjson.Parse(text)
+	edits, added := []jsonedit.Edit{}, []string{}
+	set := func(name string, old gjson.Result, value []byte) {
+		if old.Exists() {
+			edits = append(edits, jsonedit.Replace(old, value))
+		} else {
+			added = append(added, `"`+name+`":`+string(value))
+		}
 	}
-	if content := item["content"]; len(content) > 0 && content[0] == '"' {
+	set("id", item.Get("id"), jsonedit.Quote(id))
+	if kind := item.Get("type"); kind.Str == "" {
+		set("type", kind, []byte(`"message"`))
+	}
+	if content := item.Get("content"); content.Type == gjson.String {
 		kind := "input_text"
-		if string(item["role"]) == `"assistant"` {
+		if item.Get("role").Str == "assistant" {
 			kind = "output_text"
 		}
-		item["content"] = json.RawMessage(`[{"type":"` + kind + `","text":` + string(content) + `}]`)
+		set("content", content, []byte(`[{"type":"`+kind+`","text":`+content.Raw+`}]`))
 	}
-	return item
+	if len(added) > 0 {
+		edits = append(edits, jsonedit.InsertMembers(item, added...))
+	}
+	return jsonedit.Append(nil, []byte(text), edits)
 }

@@ -202,6 +202,9 @@ func TestMissingResponsesAreRejected(t *testing.T) {
 			t.Errorf("%d %.200s", a.status, a.body)
 		}
 	}
+	if a := ask(`"input":[{"role":"user","content":"x"` + strings.Repeat(`},{"role":"user","content":""`, 20_000) + `}]`); gjson.Get(a.body, "store").Raw != "false" {
+		t.Errorf("many items are kept: %d %.200s", a.status, a.body)
+	}
 	old := ask(`"input":"x"`)
 	item := gjson.Get(old.body, "output.0.id").Str
 	// A reference may repeat an item only as long as the request stays within its limit.

@@ -128,15 +128,26 @@ func (r *Request) ContentType() string {
 	return "multipart/form-data; boundary=" + r.boundary
 }
 
-// AudioSeconds returns the length of the file. It is exact for WAV files, and otherwise estimated by the rate in bytes
-// per second.
+// AudioSeconds returns the length of the file. It is exact for uncompressed WAV files, and otherwise estimated by the
+// rate in bytes per second.
 func (r *Request) AudioSeconds(rate int) int64 {
-	if head := r.file; len(head) >= 44 && string(head[8:16]) == "WAVEfmt " && slices.Contains([]byte{1, 3, 0xfe}, head[20]) {
-		channels, bits := int(binary.LittleEndian.Uint16(head[22:])), int(binary.LittleEndian.Uint16(head[34:]))
-		frames := int(binary.LittleEndian.Uint32(head[24:]))
-		if channels <= 8 && bits <= 64 && frames <= 384_000 && channels*bits*frames >= 8 {
-			rate = channels * bits * frames / 8
+	if head := r.file; len(head) >= 60 && string(head[8:16]) == "WAVEfmt " {
+		format, of := binary.LittleEndian.Uint16(head[20:]), binary.LittleEndian.Uint32(head[28:])
+		if format == 0xfffe && string(head[46:60]) == subFormat {
+			format = binary.LittleEndian.Uint16(head[44:])
+		}
+		channels, bits := uint32(binary.LittleEndian.Uint16(head[22:])), uint32(binary.LittleEndian.Uint16(head[34:]))
+		frames, isPCM := binary.LittleEndian.Uint32(head[24:]), format == 1 || format == 3
+		if isPCM && channels <= 8 && bits <= 64 && frames <= 192_000 && of == channels*bits*frames/8 && of > 0 {
+			rate = int(min(of, maxWAVRate))
 		}
 	}
 	return int64(max(1, (len(r.file)+rate/2)/rate))
 }
+
+const (
+	// maxWAVRate is the bytes per second of 48 kHz stereo with 32 bits.
+	maxWAVRate = 384_000
+	// subFormat ends the identifiers of formats in extensible WAV files.
+	subFormat = "\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71"
+)

@@ -275,6 +275,7 @@ func heap() int {
 func TestReportSendersAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	bounds.connected.Store(1)
+	bounds.buffer(packetio.RTCPBufferPacket, 1)
 	bounds.reports.SetLimit(rate.Inf)
 	passed := 0
 	for i := range 5_000 {
@@ -379,6 +380,18 @@ func TestMediaIsLimited(t *testing.T) {
 		}
 	}
 	bounds.connected.Store(1)
+	early := 0
+	for range maxEarly {
+		if !bounds.drops(packet) {
+			early += len(packet)
+		}
+		bounds.media.SetLimit(rate.Inf)
+	}
+	if early > maxEarly {
+		t.Errorf("%d bytes pass before the first stream", early)
+	}
+	bounds.media = rate.NewLimiter(mediaRate, mediaRate)
+	bounds.buffer(packetio.RTPBufferPacket, 1)
 	passed := 0
 	for range 10 * mediaRate {
 		if !bounds.drops(packet) {

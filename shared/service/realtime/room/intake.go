@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"maps"
+	"math"
 	"math/bits"
 	"net"
 	"sync"
@@ -26,6 +27,9 @@ const (
 	// maxUnread limits the unread bytes of a stream, because the stream may have no reader. The limit is maxFew for
 	// reports, and for all streams while their total exceeds maxAllUnread.
 	maxUnread, maxAllUnread, maxFew = 128 << 10, 512 << 10, 4 << 10
+	// maxEarly limits the bytes of media and of reports that arrive before the first stream of the kind, because a client
+	// that wants only data never has streams.
+	maxEarly = 64 << 10
 	// settleTime is how long after the handshake media and reports are dropped. Until the library has started to accept
 	// streams, a packet of a new stream makes Close wait forever, and the library would queue megabytes.
 	settleTime = 100 * time.Millisecond
@@ -33,7 +37,7 @@ const (
 	// after losses.
 	maxHandshake = 32 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
-	maxChannels = 32
+	maxChannels = 8
 	// maxCandidates is the number of addresses from which a client may connect. Each second,
 	// another address is allowed.
 	maxCandidates = 64
@@ -84,6 +88,8 @@ type intake struct {
 	turns    map[uint32]*sync.Mutex
 	shared   newest
 	channels atomic.Int64
+	// earlyMedia and earlyReports count the bytes before the first stream. They are negative after it.
+	earlyMedia, earlyReports atomic.Int64
 	// connected is when the handshake ended, in Unix nanoseconds, or 0.
 	connected atomic.Int64
 	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
@@ -129,6 +135,7 @@ func (i *intake) buffer(kind packetio.BufferPacketType, source uint32) io.ReadWr
 	} else if _, known := i.declared[source]; !known {
 		i.owners[source] = ""
 	}
+	i.early(s.reports).Store(math.MinInt64)
 	excess := len(i.streams) > maxStreams || i.reported > maxReported || i.opened > maxOpened
 	i.mu.Unlock()
 	if excess {
@@ -175,7 +182,9 @@ func (i *intake) drops(packet []byte) bool {
 		return !i.checks.Allow()
 	case packet[0] >= 128 && packet[0] <= 191:
 		connected := i.connected.Load()
-		return connected == 0 || time.Since(time.Unix(0, connected)) < settleTime || !i.knowsSource(packet)
+		early := i.early(isReportKind(packet[1]))
+		return connected == 0 || time.Since(time.Unix(0, connected)) < settleTime ||
+			early.Load() >= 0 && early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
 		handshake, ok := i.records(packet)
 		return !ok || i.handshake.Add(int64(handshake)) > maxHandshake ||
@@ -185,14 +194,24 @@ func (i *intake) drops(packet []byte) bool {
 	return true
 }
 
+func (i *intake) early(reports bool) *atomic.Int64 {
+	if reports {
+		return &i.earlyReports
+	}
+	return &i.earlyMedia
+}
+
+// isReportKind reports whether a packet with this second byte is a report (RFC 5761, section 4).
+func isReportKind(kind byte) bool { return kind >= 192 && kind <= 223 }
+
 // knowsSource reports whether a media packet or report may pass. It limits the number of packets per second. It also
 // limits the number of report sources, because the library keeps hundreds of bytes for each. The library keeps a
 // media source only once one of its packets has been authenticated (see buffer). The rate of reports is lower,
 // because a 60-byte report can cost milliseconds and megabytes.
 func (i *intake) knowsSource(packet []byte) bool {
-	const report, ofReport = 192, 4 // RFC 3550, section 6.4; RFC 5761, section 4
+	const ofReport = 4 // RFC 3550, section 6.4
 	switch {
-	case packet[1] < report || packet[1] > 223:
+	case !isReportKind(packet[1]):
 		return i.media.Allow()
 	case len(packet) < ofReport+4 || !i.reports.AllowN(time.Now(), reportHead+len(packet)):
 		return false

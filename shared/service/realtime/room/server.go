@@ -39,7 +39,7 @@ type ServerConfig struct {
 type Server struct {
 	config ServerConfig
 	tokens *livekit.Tokens
-	// descriptions lets each account apply one session description at a time, because a description takes milliseconds.
+	// descriptions lets each room apply one session description at a time, because a description takes milliseconds.
 	descriptions *ratelimit.Turns
 
 	mu    sync.Mutex

@@ -127,15 +127,15 @@ func (p *participant) handle(message *livekit.SignalRequest) {
 	}
 }
 
-// takeTurn waits for the account's other session descriptions. If that takes too long, it does not wait any longer.
+// takeTurn waits for the room's other session descriptions. If that takes too long, it does not wait any longer.
 func (p *participant) takeTurn() (release func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
-	turns, account := p.room.server.descriptions, p.room.Account()
-	if !turns.Take(ctx, account) {
+	turns, name := p.room.server.descriptions, p.room.Name()
+	if !turns.Take(ctx, name) {
 		return func() {}
 	}
-	return func() { turns.Release(account) }
+	return func() { turns.Release(name) }
 }
 
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
@@ -143,28 +143,7 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
-	release := p.takeTurn()
-	defer release()
-	read, err := readOffer(offer.Sdp)
-	if err != nil {
-		p.fails(err)
-		return
-	}
-	if p.publishes && read.sound {
-		p.room.hears()
-	}
-	p.mu.Lock()
-	answer, err := p.own.answer(read, func() error {
-		if p.version == livekit.Version0 {
-			return nil
-		}
-		return p.addTracks()
-	})
-	var ids []*livekit.MidTrack
-	if err == nil {
-		ids = p.trackIDs()
-	}
-	p.mu.Unlock()
+	answer, ids, err := p.applyOffer(offer.Sdp)
 	if err != nil {
 		p.fails(err)
 		return
@@ -174,16 +153,40 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	}})
 }
 
+func (p *participant) applyOffer(offer string) (answer string, ids []*livekit.MidTrack, err error) {
+	release := p.takeTurn()
+	defer release()
+	read, err := readOffer(offer)
+	if err != nil {
+		return "", nil, err
+	}
+	if p.publishes && read.sound {
+		p.room.hears()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer, err = p.own.answer(read, func() error {
+		if p.version == livekit.Version0 {
+			return nil
+		}
+		return p.addTracks()
+	})
+	if err == nil {
+		ids = p.trackIDs()
+	}
+	return answer, ids, err
+}
+
 func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.other.mayDescribe() || !p.offers.Allow() {
 		return
 	}
 	release := p.takeTurn()
-	defer release()
 	read, err := readOffer(answer.Sdp)
 	if err == nil {
 		err = p.other.describeClient(webrtc.SDPTypeAnswer, read)
 	}
+	release()
 	if err != nil {
 		p.fails(err)
 		return
