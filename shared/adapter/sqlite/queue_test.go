@@ -169,14 +169,6 @@ func TestEndOfJobDeletesItsMessage(t *testing.T) {
 	}
 }
 
-func TestReceiveNeedsPositiveLease(t *testing.T) {
-	db := open(t)
-	accept(t, db, "job_1")
-	if _, err := db.Queue().Receive(t.Context(), job.VideoLane, 0); err == nil {
-		t.Error("received without a lease")
-	}
-}
-
 // The run time is estimated from the last 20 completed jobs, at most five per account.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)

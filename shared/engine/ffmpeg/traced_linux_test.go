@@ -85,8 +85,8 @@ func decodeAll(t *testing.T, list string) {
 			probe = tools.ProbeImage
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
-		if file.Refused && probed != nil && i%3 > 0 {
-			// Only every third rejected file is also passed to Run.
+		if file.Refused && probed != nil && i%6 > 0 {
+			// Only every sixth rejected file is also passed to Run.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}

@@ -116,27 +116,11 @@ func TestFileReferenceMatchesContract(t *testing.T) {
 	}
 }
 
-func TestFilesAreListedNewestFirst(t *testing.T) {
+func TestForeignCursorIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
-	w.stopClock()
 	if got := w.get("/v1/files", studio).body; got != `{"files":[],"next_cursor":null}` {
 		t.Errorf("an empty list is %s", got)
 	}
-	oldest := w.keep(studio, "oldest")
-	brief := w.keep(studio, "brief", text("ttl_seconds", "60"))
-	newest := w.keep(studio, "newest", text("ttl_seconds", "61"))
-	w.keep(rival, "theirs")
-	if got, want := w.list(studio, "").ids(), []string{newest.ID, brief.ID, oldest.ID}; !slices.Equal(got, want) {
-		t.Errorf("the list is %v, want %v", got, want)
-	}
-	w.pass(time.Minute + 500*time.Millisecond)
-	if got, want := w.list(studio, "").ids(), []string{newest.ID, oldest.ID}; !slices.Equal(got, want) {
-		t.Errorf("after a minute the list is %v, want %v", got, want)
-	}
-}
-
-func TestForeignCursorIsRejected(t *testing.T) {
-	w := newWorld(t, setup{})
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, w.keep(studio, fmt.Sprint(i)).ID)
@@ -181,26 +165,18 @@ func TestByMD5FindsNewestFile(t *testing.T) {
 		}
 	}
 	missing(hash, studio)
-	lasting := w.keep(studio, bytes)
-	brief := w.keep(studio, bytes, text("ttl_seconds", "60"))
+	w.keep(studio, bytes)
+	newest := w.keep(studio, bytes)
 	w.keep(studio, bytes+"\n")
 	missing(hash, rival)
-	if brief.MD5 != hash {
-		t.Errorf("the MD5 is %s, want %s", brief.MD5, hash)
+	if newest.MD5 != hash {
+		t.Errorf("the MD5 is %s, want %s", newest.MD5, hash)
 	}
 	for _, spelling := range []string{hash, strings.ToUpper(hash), strings.ToUpper(hash[:9]) + hash[9:]} {
-		if got := w.stored(w.get("/v1/files/by-md5/"+spelling, studio)); got.ID != brief.ID {
+		if got := w.stored(w.get("/v1/files/by-md5/"+spelling, studio)); got.ID != newest.ID {
 			t.Errorf("%s returns %s, want the newest", spelling, got.ID)
 		}
 	}
-	w.pass(2 * time.Minute)
-	if got := w.stored(w.get("/v1/files/by-md5/"+hash, studio)); got.ID != lasting.ID {
-		t.Errorf("got %s, want the file that has not expired", got.ID)
-	}
-	if a := w.request("DELETE", "/v1/files/"+lasting.ID, studio, nil); a.status != 204 {
-		t.Errorf("delete: %d", a.status)
-	}
-	missing(hash, studio)
 
 	for _, malformed := range []string{hash[1:], hash + "0", "g" + hash[1:], "x", "%20" + hash[1:], hash[:31] + "%0A"} {
 		problems := w.problems(w.get("/v1/files/by-md5/"+malformed, studio))

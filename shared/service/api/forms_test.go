@@ -223,26 +223,6 @@ func shortened(text string) string {
 	return text
 }
 
-func TestRejectedFormLeavesNoFiles(t *testing.T) {
-	w := newWorld(t, setup{})
-	video, image := clip(t), picture(t)
-	w.post("gen-2.5", studio, upload("data", video), upload("reference_image", image), text("seed", "x"))
-	w.post("gen-2.5", studio, upload("data", video), upload("data", video))
-	w.post("gen-2.5", studio, upload("reference_image", image))
-	w.nothingStays()
-	id := w.accepted(w.post("gen-2.5", studio, upload("data", video), upload("reference_image.0", image),
-		upload("other", video)))
-	want := []string{"jobs/" + id + "/data", "jobs/" + id + "/reference_image"}
-	if got := w.files(); !slices.Equal(got, want) {
-		t.Errorf("the files are %v, want %v", got, want)
-	}
-	for field, bytes := range map[string]string{"data": video, "reference_image": image} {
-		if content(t, filepath.Join(w.root, "jobs", id, field)) != bytes {
-			t.Errorf("%s differs from the sent form", field)
-		}
-	}
-}
-
 func TestValuesAreParsedLikePydantic(t *testing.T) {
 	w := newWorld(t, setup{})
 	seeds := map[string]uint32{

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/json"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -95,31 +94,20 @@ func TestJobSearchFindsWords(t *testing.T) {
 	t2v := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "a beach & a storm")))
 	w.accepted(w.post("gen-pro-t2v", rival, text("prompt", "watercolor beach")))
 	for query, want := range map[string][]string{
-		"":                                {beach, forest, t2v},
-		"WATER":                           {beach, forest},
-		"beach":                           {beach, t2v},
-		"  beach   water ":                {beach},
-		"&":                               {t2v},
-		"forest.mp4":                      {forest},
-		t2v:                               {t2v},
-		"nothing":                         nil,
-		strings.Repeat("é", 200):          nil,
-		"water&model=gen-2.1":             {forest},
-		"a&status=processing":             nil,
-		"beach&status=pending&q=watercol": {beach, forest}, // the last q wins; it matches no id, as ids have no L and no O
+		"q=":                                 {beach, forest, t2v},
+		"q=++beach+++WATER+":                 {beach},
+		"q=%26":                              {t2v},
+		"q=" + strings.Repeat("%C3%A9", 200): nil,
+		"q=water&model=gen-2.1":              {forest},
+		"q=a&status=processing":              nil,
+		"q=beach&q=watercol":                 {beach, forest}, // the last q wins; it matches no id, as ids have no L and no O
 	} {
-		words, more, _ := strings.Cut(query, "&model")
-		if more != "" {
-			more = "&model" + more
-		} else if words, more, _ = strings.Cut(query, "&status"); more != "" {
-			more = "&status" + more
-		}
 		for _, limit := range []string{"&limit=1", ""} {
-			got := w.jobIDs(studio, "q="+url.QueryEscape(words)+more+limit)
+			got := w.jobIDs(studio, query+limit)
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Errorf("%q%s: %v, want %v", query, limit, got, want)
+				t.Errorf("%s%s: %v, want %v", query, limit, got, want)
 			}
 		}
 	}

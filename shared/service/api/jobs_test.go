@@ -116,25 +116,6 @@ func TestMissingSeedIsRandom(t *testing.T) {
 	}
 }
 
-func TestEveryModelNameAcceptsJobs(t *testing.T) {
-	w := newWorld(t, setup{})
-	video, image := clip(t), picture(t)
-	for _, m := range w.catalog.Models() {
-		for _, name := range m.Names() {
-			parts := []part{text("prompt", "x")}
-			switch data, ok := m.Form.Field("data"); {
-			case ok && data.Type == "video":
-				parts = append(parts, upload("data", video))
-			case ok:
-				parts = append(parts, upload("data", image))
-			}
-			if got := w.record(w.accepted(w.post(name, studio, parts...))).Model; got != m.ID {
-				t.Errorf("a job of %s is of the model %s", name, got)
-			}
-		}
-	}
-}
-
 // brokenStore fails before or after it has stored a job.
 type brokenStore struct {
 	job.Store

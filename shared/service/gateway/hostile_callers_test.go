@@ -47,8 +47,9 @@ var richRequests = map[string]string{
 
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced yields each variant of a request that has one value replaced by an invalid one.
-func replaced(t *testing.T, body string, yield func(string)) {
+// replaced yields each variant of a request that has one value replaced by an invalid one. With every > 1, it yields
+// every such variant only.
+func replaced(t *testing.T, body string, every int, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))
 	decoder.UseNumber()
@@ -60,6 +61,7 @@ func replaced(t *testing.T, body string, yield func(string)) {
 		return string(text)
 	}
 	const mark = `"\u0001REPLACED"`
+	n := 0
 	var walk func(value any, set func(any))
 	walk = func(value any, set func(any)) {
 		if set != nil {
@@ -67,7 +69,9 @@ func replaced(t *testing.T, body string, yield func(string)) {
 			marked := said()
 			set(value)
 			for _, wrong := range wrongValues {
-				yield(strings.Replace(marked, mark, wrong, 1))
+				if n++; n%every == 0 {
+					yield(strings.Replace(marked, mark, wrong, 1))
+				}
 			}
 		}
 		switch value := value.(type) {
@@ -98,7 +102,8 @@ func TestWrongTypesAreRejected(t *testing.T) {
 					t.Fatalf("%d %s", a.status, a.body)
 				}
 				served, refused := 0, 0
-				replaced(t, body, func(sent string) {
+				every := map[string]int{"small": 1, "itself": 4}[row] // a native request is forwarded almost unread
+				replaced(t, body, every, func(sent string) {
 					a := w.post(path, sent)
 					switch {
 					case a.status == 200:

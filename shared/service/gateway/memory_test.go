@@ -37,6 +37,13 @@ func (w *world) allocates(path, body string) int {
 // A call may allocate perByte bytes per received byte, plus a fixed number of bytes, the constant connection.
 const perByte, connection = 20, 512 << 10
 
+// fieldsOf lists the fields of a route that may have many elements.
+var fieldsOf = map[string]string{
+	"chat/completions": "messages tools stop models", "completions": "prompt stop models", "messages": "messages tools system models",
+	"messages/count_tokens": "messages tools system", "responses": "input tools models", "embeddings": "input", "rerank": "documents",
+	"score": "documents",
+}
+
 // The bodies consist of the smallest elements.
 func TestBodiesUseLittleMemory(t *testing.T) {
 	u := newUpstream(t, always(400, `{"error":{"message":"no"}}`))
@@ -69,6 +76,10 @@ func TestBodiesUseLittleMemory(t *testing.T) {
 	for i, path := range []string{"chat/completions", "completions", "messages", "messages/count_tokens", "responses", "embeddings",
 		"rerank", "score"} {
 		for j, name := range slices.Sorted(maps.Keys(bodies)) {
+			// To routes without the field, it is an unknown field like any other.
+			if field, _, found := strings.Cut(name, " of "); found && !strings.Contains(fieldsOf[path], field) && (i+j)%6 > 0 {
+				continue
+			}
 			body := bodies[name]
 			most := perByte*len(body) + connection
 			if took := worlds[(i+j)%2].allocates("/v1/"+path, body); took > most {
@@ -80,8 +91,8 @@ func TestBodiesUseLittleMemory(t *testing.T) {
 }
 
 func TestResponsesUseLittleMemory(t *testing.T) {
-	const most, event = 512 << 10, 512 << 10
-	pieces := func(most int) map[string]string {
+	const most = 512 << 10
+	pieces := func() map[string]string {
 		return map[string]string{
 			"choices":    alloctest.Filled(most, `{"choices":[`, "{},", `{}]}`),
 			"messages":   alloctest.Filled(most, `{"choices":[`, `{"message":{}},`, `{}]}`),
@@ -115,12 +126,12 @@ func TestResponsesUseLittleMemory(t *testing.T) {
 	}
 	const head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
 	answers, streams := map[string]string{}, map[string]string{
-		"empty events": head + "text/event-stream\r\n\r\n" + strings.Repeat("data: {}\n\n", event/10),
+		"empty events": head + "text/event-stream\r\n\r\n" + strings.Repeat("data: {}\n\n", most/10),
 	}
-	for name, text := range pieces(most) {
+	for name, text := range pieces() {
 		answers[name] = head + fmt.Sprintf("application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 	}
-	for name, text := range pieces(event) {
+	for name, text := range pieces() {
 		streams[name+" in an event"] = head + "text/event-stream\r\n\r\ndata: " + text + "\n\n"
 	}
 	for row, paths := range map[string][]string{
@@ -128,6 +139,12 @@ func TestResponsesUseLittleMemory(t *testing.T) {
 	} {
 		for _, path := range paths {
 			check := func(name, answered, body string) {
+				// Routes read only the fields of their upstream's dialect.
+				kind, _, _ := strings.Cut(name, " in ")
+				ofChat, ofBoth := strings.Contains(answered, `"choices"`), []string{"choices", "errors", "empty events"}
+				if ofChat != (row == oneRow) && !slices.Contains(ofBoth, kind) {
+					return
+				}
 				// Use a new server each time, because a server that failed is not called for a while.
 				u := newUpstream(t, func(c *call) { _, _ = io.WriteString(c, answered) })
 				w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: row})
@@ -228,7 +245,7 @@ func (w *world) leaveUnread(n, buffer int, request, body string, until *regexp.R
 
 // A list stays in memory until its caller reads it. Each list is about a megabyte.
 func TestUnreadListsUseLimitedMemory(t *testing.T) {
-	const batches, connections, pageBytes = 100, 60, 1100 << 10
+	const batches, connections, pageBytes = 60, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
 	text := strings.Repeat("<", 256) + strings.Repeat("\x01", 256)
 	for i := range batches {
