@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,7 @@ import (
 // The next pages contain the other jobs, each job once.
 func TestPagesOfLongPromptsAreShort(t *testing.T) {
 	const count, prompt = 400, 16_000
-	db := openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))
+	db := open(t)
 	for i := range count {
 		j := newJob(fmt.Sprintf("job_%04d", i), "acme")
 		j.Request.Prompt = strings.Repeat("x", prompt)

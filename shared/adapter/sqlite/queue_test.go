@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
 	"cutroom/shared/testkit/await"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 func newJob(id, account string) job.Job {
@@ -231,11 +232,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 
 // An account gets no second lease if there are already as many running jobs as workers.
 func TestSecondLeasesLeaveSpareSlots(t *testing.T) {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	accept(t, db, "job_1", "job_2", "job_3")
 	receive(t, db, "job_1", time.Hour)
 	receive(t, db, "job_2", time.Hour)
@@ -254,11 +251,7 @@ func TestSecondLeasesLeaveSpareSlots(t *testing.T) {
 
 // The limit also applies to suspected jobs.
 func TestOneAccountCannotHaveAllLeases(t *testing.T) {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	accept(t, db, "job_1", "job_2", "job_3")
 	first := receive(t, db, "job_1", time.Hour)
 	receiveNone(t, db)

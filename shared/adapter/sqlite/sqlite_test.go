@@ -12,11 +12,12 @@ import (
 	"cutroom/shared/domain/job/jobtest"
 	"cutroom/shared/domain/webhook/webhooktest"
 	"cutroom/shared/service/worker/workertest"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 func open(t *testing.T) *sqlite.DB {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))
+	return sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 }
 
 func openAt(t *testing.T, path string) *sqlite.DB {

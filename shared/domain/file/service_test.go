@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // disk fails to delete the blobs listed in stuck.
@@ -52,11 +53,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{disk: &disk{stuck: map[string]bool{}}, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return w.now }
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
 	w.config = file.Config{
 		Store: db.Files(), Blobs: w.disk, IDs: file.NewIDs(clock, rand.Reader), Cursors: file.NewCursors([]byte("secret")),
 		Now: clock,

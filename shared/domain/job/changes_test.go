@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/await"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // A client that follows a job sees each change once, whether it is notified or polls.
@@ -23,11 +24,7 @@ func TestChangesAreSeenOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx := await.Context(t)
-			db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 			config := job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader}
 			if c.watched {
 				config.Watcher = db.Jobs()
@@ -74,11 +71,7 @@ func (b *broken) Stop(_ context.Context, id string) error {
 // If the orchestrator fails during a cancellation, the job is still cancelled.
 func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	machine := &broken{}
 	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Orchestrator: machine})
 	if _, err := service.Submit(

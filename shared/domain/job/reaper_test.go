@@ -7,6 +7,7 @@ import (
 
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // See docs/contract/jobs.md.
@@ -59,11 +60,7 @@ func TestReaperEndsJobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			created := time.Now().UTC().Truncate(time.Millisecond)
-			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 			jobs := db.Jobs()
 			accept(t, jobs, c.state, created)
 			reaper := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
@@ -85,11 +82,7 @@ func TestReaperEndsJobs(t *testing.T) {
 		})
 	}
 	t.Run("the job is unknown", func(t *testing.T) {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
+		db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 		reaper := &job.Reaper{Store: db.Jobs(), Now: time.Now}
 		for _, report := range []func(r *job.Reaper) error{givenUp, stopped(job.Broken)} {
 			if err := report(reaper); err != nil {

@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // See docs/contract/jobs.md#admission.
@@ -88,11 +89,7 @@ func TestAdmissionRespectsCallersWait(t *testing.T) {
 }
 
 func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -157,11 +154,7 @@ func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
 func TestDeadlineAppliesOnFullDisk(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
 	service := job.NewService(job.Config{Store: fullDisk{db.Jobs()}, Now: clock, Random: rand.Reader})
 	id, err := service.NewID()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // sweepWorld is a one-machine service with a settable clock.
@@ -34,11 +35,8 @@ type sweepWorld struct {
 func newSweepWorld(t *testing.T) *sweepWorld {
 	w := &sweepWorld{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), names: map[string]string{}}
 	clock := func() time.Time { return w.now }
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
+	var err error
 	if w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // This example is from the specification.
@@ -70,13 +71,7 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Response, error)) 
 	w := &world{T: t, receiver: &receiver{answers: answers}, now: time.Now().UTC().Truncate(time.Millisecond)}
 	w.begun = w.now
 	clock := func() time.Time { return w.now }
-	var err error
-	if w.db, err = sqlite.Open(
-		t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock},
-	); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.db.Close() })
+	w.db = sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
 	w.Deliverer = &webhook.Deliverer{
 		Events: webhook.Events{
 			Jobs: w.db.Jobs(), JobBody: func(j job.Job) ([]byte, error) { return []byte(j.ID + " " + string(j.Status)), nil },

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/testkit/await"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 func decode(t *testing.T, secret string) []byte {
@@ -60,11 +61,7 @@ func (h *receivers) Send(_ context.Context, url string, m webhook.Message) (webh
 // Hanging receivers do not delay other accounts or the shutdown.
 func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 	t.Parallel()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	const many = 40
 	end := func(account string, number int) {
 		t.Helper()

@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/await"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 const maxFile = 1 << 20
@@ -32,9 +33,7 @@ func (w *world) files() *gateway.Batches {
 		return nil
 	}
 	folder := w.t.TempDir()
-	db, err := sqlite.Open(w.t.Context(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
-	must(w.t, err)
-	w.t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(w.t, filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
 	blobs, err := diskblob.Open(filepath.Join(folder, "blobs"))
 	must(w.t, err)
 	ids := file.NewIDs(w.now, rand.Reader)

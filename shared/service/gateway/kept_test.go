@@ -16,13 +16,12 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/response"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 func responses(t *testing.T) response.Store {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	must(t, err)
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	return db.Responses()
 }
 

@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
@@ -23,9 +24,7 @@ var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 // openBudgets returns a single machine's budgets with a daily limit, in billionths of the currency unit.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	must(t, err)
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	machine, err := boottime.Open()
 	must(t, err)
 	store := db.Budgets(machine)
