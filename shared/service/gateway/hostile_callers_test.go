@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,8 +78,8 @@ func replaced(t *testing.T, body string, every int, yield func(string)) {
 		}
 		switch value := value.(type) {
 		case map[string]any:
-			for name, inner := range value {
-				walk(inner, func(other any) { value[name] = other })
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				walk(value[name], func(other any) { value[name] = other })
 			}
 		case []any:
 			for i, inner := range value {
