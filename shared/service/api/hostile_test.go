@@ -295,7 +295,7 @@ func TestLongValueIsTruncated(t *testing.T) {
 	for says, a := range map[string]answer{
 		"in parts": w.post("gen-pro-t2v", studio, text("prompt", "x"+strings.Repeat("é", 500_000))),
 		"urlencoded": w.request("POST", "/v1/jobs/gen-pro-t2v", studio,
-			strings.NewReader("prompt=x"+strings.Repeat("é", 500_000)),
+			strings.NewReader("prompt=x"+strings.Repeat("é", 100_000)),
 			"Content-Type: application/x-www-form-urlencoded"),
 	} {
 		problems := w.problems(a)
@@ -305,7 +305,7 @@ func TestLongValueIsTruncated(t *testing.T) {
 	}
 	a := w.request("POST", "/v1/jobs/gen-pro-t2v", studio, strings.NewReader("prompt="+strings.Repeat("x", 1<<20)),
 		"Content-Type: application/x-www-form-urlencoded")
-	if problems := w.problems(a); len(problems) != 1 || problems[0].Msg != "Value error, The form is longer than 1 MiB." {
+	if problems := w.problems(a); len(problems) != 1 || problems[0].Msg != "Value error, The form is longer than 256 KiB." {
 		t.Errorf("got %.200s", a.body)
 	}
 }

@@ -137,7 +137,11 @@ func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, er
 	poll := time.NewTicker(thumbnailPoll)
 	defer poll.Stop()
 	for {
-		pictures, err := s.readThumbnails(ctx, j)
+		var pictures job.Thumbnails
+		err := s.listTurns.Respond(ctx, j.Account, func() (err error) { // because a blob may have a megabyte
+			pictures, err = s.readThumbnails(ctx, j)
+			return err
+		})
 		if !fault.Is(err, fault.NotFound) {
 			return pictures, err
 		}

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-const maxURLEncoded = 1 << 20
+const maxURLEncoded = 256 << 10
 
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
@@ -16,7 +16,7 @@ func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 		return nil, err
 	}
 	if len(text) > maxURLEncoded {
-		return nil, problems{bodyProblem("The form is longer than 1 MiB.")}
+		return nil, problems{bodyProblem("The form is longer than 256 KiB.")}
 	}
 	sub := submission{}
 	for pair := range strings.SplitSeq(string(text), "&") {

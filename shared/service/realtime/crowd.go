@@ -61,8 +61,8 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	return leave, nil
 }
 
-// limitControls returns a function that is called for each ping and pong. It closes the connection after too many.
-func (h *hijacker) limitControls() func(context.Context, []byte) bool {
+// limitPings returns a function that is called for each ping. It closes the connection after too many.
+func (h *hijacker) limitPings() func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {
 		if pings.Allow() {

@@ -2,7 +2,9 @@ package realtime_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,6 +89,29 @@ func TestPingFloodDisconnects(t *testing.T) {
 			}
 			break
 		}
+	}
+	w.active("studio", 0)
+}
+
+// Endless empty fragments of a message are neither messages nor pings.
+func TestEmptyFragmentsDisconnect(t *testing.T) {
+	w := newWorld(t, setup{})
+	network, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer network.Close()
+	fmt.Fprintf(network, "GET /v1/stream?model=gen-latest&api_key=%s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n\x02\x80\x00\x00\x00\x00", studio)
+	go io.Copy(io.Discard, network)
+	fragments := bytes.Repeat([]byte{0, 0x80, 0, 0, 0, 0}, 10_000)
+	for range 1000 {
+		if _, err = network.Write(fragments); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Error("the connection is still open")
 	}
 	w.active("studio", 0)
 }

@@ -79,6 +79,17 @@ type received struct {
 
 func (m received) over() bool { return m.err != nil && !errors.Is(m.err, errTexts) }
 
+type contentReader struct {
+	io.Reader
+	socket *socket
+}
+
+func (r contentReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.socket.network.AddContent(n)
+	return n, err
+}
+
 type inbox struct {
 	socket  *socket
 	wire    context.Context
@@ -92,6 +103,7 @@ func (i *inbox) next(heard func()) received {
 	if err != nil {
 		return received{release: func() {}, err: err}
 	}
+	reader = contentReader{reader, i.socket}
 	if heard != nil {
 		heard()
 	}

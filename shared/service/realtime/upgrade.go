@@ -10,14 +10,20 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"cutroom/shared/platform/httpserver"
 )
 
 // sendBuffer is the size of the socket's send buffer, in bytes. In a larger buffer, frames would wait for seconds.
 const sendBuffer = 128 << 10
 
+// maxOverhead limits the bytes that are not content, and overheadRate those that are added each second. The rest of a
+// text that is too large counts, so that the client gets the reason for the end.
+const maxOverhead, overheadRate = maxText + 256<<10, 20_000
+
 type socket struct {
 	*websocket.Conn
-	network net.Conn
+	network *httpserver.OverheadConn
 	times   Times
 	// writing contains an element while a message is being written.
 	writing chan struct{}
@@ -47,7 +53,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 
 type hijacker struct {
 	http.ResponseWriter
-	network net.Conn
+	network *httpserver.OverheadConn
 }
 
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -55,22 +61,20 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.network = network
+	h.network = httpserver.NewOverheadConn(network, maxOverhead, overheadRate)
 	if tcp, ok := network.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer)
 	}
-	return network, buffer, nil
+	return h.network, buffer, nil
 }
 
 // accept upgrades a request. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
-	mayControl := h.limitControls()
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		// Origins are checked after authentication. A wrong origin is rejected on the open connection.
 		InsecureSkipVerify: true,
-		OnPingReceived:     mayControl,
-		OnPongReceived:     func(ctx context.Context, text []byte) { mayControl(ctx, text) },
+		OnPingReceived:     h.limitPings(),
 		// Compression would not make JPEG frames smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})

@@ -46,7 +46,10 @@ const (
 	feedbackRate, feedbackBurst = 20_000, 8192
 	// dataRate, dataBurst and maxAllData limit the bytes of encrypted data, which is used only for
 	// data channels. More data is dropped.
-	dataRate, dataBurst, maxAllData = 64, 16 << 10, 128 << 10
+	dataRate, dataBurst, maxAllData = 64, 4 << 10, 128 << 10
+	// answerRate and answerBurst limit the server's handshake and data packets. One answer of the library to each of
+	// the client's packets is usual, but stream resets multiply them.
+	answerRate, answerBurst = 20, 500
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 30, 500
 	// reportRate and reportBurst limit the bytes of reports. Each packet counts as reportHead bytes more than its
@@ -100,7 +103,7 @@ type intake struct {
 	reports, delivered *rate.Limiter
 	media, gaps        *rate.Limiter
 	checks             *rate.Limiter
-	data               *rate.Limiter
+	data, answers      *rate.Limiter
 	// client is nil until the client has sent a session description.
 	client atomic.Pointer[iceUser]
 	// overflow is called once if the client far exceeds normal use.
@@ -111,8 +114,8 @@ func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
 		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, reportBurst),
-		delivered: rate.NewLimiter(deliveryRate, deliveryBurst),
-		media:     rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
+		delivered: rate.NewLimiter(deliveryRate, deliveryBurst), answers: rate.NewLimiter(answerRate, answerBurst),
+		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
 		turns: map[uint32]*sync.Mutex{}, layered: map[string]bool{},

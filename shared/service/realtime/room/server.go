@@ -21,6 +21,9 @@ const Path = "/v1/rooms/"
 
 const tokenTime = 5 * time.Minute
 
+// maxBurst and maxPerSecond limit the bytes that a client sends on its socket. LiveKit's clients send a few kilobytes.
+const maxBurst, maxPerSecond = 600_000, 100_000
+
 // maxDescriptions limits the session descriptions that are applied concurrently.
 const maxDescriptions = 64
 
@@ -212,17 +215,18 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
 	var socket *websocket.Conn
-	controls := rate.NewLimiter(5, 50)
-	mayControl := func(context.Context, []byte) bool {
-		allowed := controls.Allow()
+	pings := rate.NewLimiter(5, 50)
+	mayPing := func(context.Context, []byte) bool {
+		allowed := pings.Allow()
 		if !allowed {
 			go socket.CloseNow()
 		}
 		return allowed
 	}
-	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	limited := httpserver.OverheadWriter{ResponseWriter: w, Burst: maxBurst, PerSecond: maxPerSecond}
+	socket, err := websocket.Accept(limited, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
-		OnPingReceived: mayControl, OnPongReceived: func(ctx context.Context, text []byte) { mayControl(ctx, text) },
+		OnPingReceived: mayPing,
 	})
 	if err == nil {
 		socket.SetReadLimit(maxSignal)

@@ -1,0 +1,52 @@
+package httpserver
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// OverheadConn closes a connection whose client sends many bytes that are not content. Otherwise, endless empty frames
+// of a WebSocket would use up the processor.
+type OverheadConn struct {
+	net.Conn
+	burst, perSecond  int64
+	began             time.Time
+	received, content atomic.Int64
+}
+
+// NewOverheadConn allows `burst` bytes without content, and perSecond more each second.
+func NewOverheadConn(c net.Conn, burst, perSecond int64) *OverheadConn {
+	return &OverheadConn{Conn: c, burst: burst, perSecond: perSecond, began: time.Now()}
+}
+
+// AddContent records that this many bytes of content have been read.
+func (c *OverheadConn) AddContent(bytes int) { c.content.Add(int64(bytes)) }
+
+func (c *OverheadConn) Read(p []byte) (int, error) {
+	overhead := c.received.Load() - c.content.Load()
+	if overhead > c.burst+int64(time.Since(c.began).Seconds()*float64(c.perSecond)) {
+		c.Close()
+		return 0, errors.New("httpserver: the client sends too many bytes without content")
+	}
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+// OverheadWriter makes an upgraded connection an OverheadConn.
+type OverheadWriter struct {
+	http.ResponseWriter
+	Burst, PerSecond int64
+}
+
+func (w OverheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	network, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return NewOverheadConn(network, w.Burst, w.PerSecond), buffer, nil
+}
