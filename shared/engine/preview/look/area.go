@@ -162,7 +162,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	p := &instruction[at]
 	name := p.means.edit.name
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
-	known := func(p part) bool { return p.class != content || isPersonWord(p) }
+	known := func(p part) bool { return p.class != content || isPersonWord(p) || in("references", p.first.text) }
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
 	// The function `nothing` treats the word for the background as an unknown word.
 	nothing := func() Area {

@@ -25,6 +25,7 @@ const (
 )
 
 var answers = []answer{
+	{edit, "un peu plus lumineux", "brighter (slight)", "", ""},
 	// These prompts need a generative model.
 	{edit, "replace the jacket with a red leather one", "", "replace the jacket with a red leather one", unfollowed},
 	{edit, "a puppy on the beach", "", "puppy on the beach", unfollowed},
