@@ -69,8 +69,8 @@ type imageFormat struct {
 // maxJPEG is the maximum size, in pixels, of the images of a model that offers JPEGs, which are converted in memory.
 const maxJPEG = 16 << 20
 
-// maxJPEGResponses limits an account's unread responses with JPEGs, because each has temporary files.
-const maxJPEGResponses = 16
+// maxImageResponses limits an account's unread responses with images, because each has open files.
+const maxImageResponses = 16
 
 // imageBody is OpenAI's image object without b64_json.
 type imageBody struct {
@@ -80,10 +80,10 @@ type imageBody struct {
 
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
 func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, format imageFormat) (err error) {
-	if format.jpeg {
-		leave, ok := s.streams.Enter(ratelimit.OpenLimit{Name: "jpegs/" + jobs[0].Account, Most: maxJPEGResponses})
+	if !format.urls {
+		leave, ok := s.streams.Enter(ratelimit.OpenLimit{Name: "images/" + jobs[0].Account, Most: maxImageResponses})
 		if !ok {
-			return fault.New(fault.Limited, "Too many responses with JPEGs are being sent. Read them first.")
+			return fault.New(fault.Limited, "Too many responses with images are being sent. Read them first.")
 		}
 		defer leave()
 	}
