@@ -274,7 +274,7 @@ func heap() int {
 // The library keeps state for every sender of reports, even for an invented one, so their number is limited.
 func TestReportSendersAreLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
-	bounds.connected.Store(1)
+	bounds.connected.Store(&time.Time{})
 	bounds.buffer(packetio.RTCPBufferPacket, 1)
 	bounds.reports.SetLimit(rate.Inf)
 	passed := 0
@@ -374,12 +374,12 @@ func TestSequenceNumberJumpsAreLimited(t *testing.T) {
 func TestMediaIsLimited(t *testing.T) {
 	bounds := newIntake(func() { t.Error("the participant ends") })
 	packet := []byte{0x80, payloadVP8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7}
-	for _, connected := range []time.Time{{}, time.Now()} {
-		if bounds.connected.Store(max(0, connected.UnixNano())); !bounds.drops(packet) {
+	for _, connected := range []*time.Time{nil, new(time.Now())} {
+		if bounds.connected.Store(connected); !bounds.drops(packet) {
 			t.Errorf("media passes before the library accepts streams")
 		}
 	}
-	bounds.connected.Store(1)
+	bounds.connected.Store(&time.Time{})
 	early := 0
 	for range maxEarly {
 		if !bounds.drops(packet) {
@@ -643,7 +643,7 @@ func TestForgedRecordsAreDropped(t *testing.T) {
 		_, _ = socket.Write(plain(kind))
 	}
 	bounds := newIntake(func() { t.Error("the participant ends") })
-	bounds.connected.Store(1)
+	bounds.connected.Store(&time.Time{})
 	for range 100 {
 		for _, kind := range []byte{20, 21, 23, 24, 25} {
 			if !bounds.drops(plain(kind)) {

@@ -93,8 +93,8 @@ type intake struct {
 	channels atomic.Int64
 	// earlyMedia and earlyReports count the bytes before the first stream. They are negative after it.
 	earlyMedia, earlyReports atomic.Int64
-	// connected is when the handshake ended, in Unix nanoseconds, or 0.
-	connected atomic.Int64
+	// connected is when the handshake ended, or nil.
+	connected atomic.Pointer[time.Time]
 	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
 	handshake, allData atomic.Int64
 	padding            atomic.Int64
@@ -186,7 +186,7 @@ func (i *intake) drops(packet []byte) bool {
 	case packet[0] >= 128 && packet[0] <= 191:
 		connected := i.connected.Load()
 		early := i.early(isReportKind(packet[1]))
-		return connected == 0 || time.Since(time.Unix(0, connected)) < settleTime ||
+		return connected == nil || time.Since(*connected) < settleTime ||
 			early.Load() >= 0 && early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
 		handshake, ok := i.records(packet)
@@ -233,7 +233,7 @@ func (i *intake) knowsSource(packet []byte) bool {
 // packet could end the connection.
 func (i *intake) records(packet []byte) (handshake int, ok bool) {
 	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
-	ended := i.connected.Load() != 0
+	ended := i.connected.Load() != nil
 	for len(packet) > 0 {
 		if len(packet) < head {
 			return 0, false

@@ -83,7 +83,7 @@ func (p *participant) newPeer() (*peer, error) {
 	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		if state == webrtc.PeerConnectionStateConnected {
 			one.connected.Store(true)
-			one.bounds.connected.CompareAndSwap(0, time.Now().UnixNano())
+			one.bounds.connected.CompareAndSwap(nil, new(time.Now()))
 			p.room.keyAsked.Store(true)
 		}
 	})
