@@ -270,10 +270,11 @@ func TestSpeechFailuresAreVisible(t *testing.T) {
 		`{"model":"voice","input":["a"]}`:                             "a string",
 		`{"model":"voice","input":7}`:                                 "a string",
 		`{"model":"voice","input":"` + strings.Repeat("ü", 41) + `"}`: "context_length_exceeded",
-		`{"model":"voice","input":"a","INPUT":"b"}`:                   "INPUT",
-		`{"model":"voice","input":"a","n":2}`:                         "does not support this field",
-		`{"model":"small","input":"a"}`:                               "model_not_found",
-		`{"model":"ear","input":"a"}`:                                 "model_not_found",
+		`{"model":"voice","input":"a","instructions":"` + strings.Repeat("ü", 40) + `"}`: "context_length_exceeded",
+		`{"model":"voice","input":"a","INPUT":"b"}`:                                      "INPUT",
+		`{"model":"voice","input":"a","n":2}`:                                            "does not support this field",
+		`{"model":"small","input":"a"}`:                                                  "model_not_found",
+		`{"model":"ear","input":"a"}`:                                                    "model_not_found",
 	} {
 		if a := w.post("/v1/audio/speech", body); a.status < 400 || a.status > 404 || !strings.Contains(a.body, want) {
 			t.Errorf("%s: %d %s", body, a.status, a.body)

@@ -182,7 +182,11 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	for _, row := range rows {
 		record = record[:0]
 		for _, group := range q.groups {
-			record = append(record, row.column(group))
+			value := row.column(group)
+			if value != "" && strings.ContainsRune("=+-@\t\r", rune(value[0])) {
+				value = "'" + value // a spreadsheet would run it as a formula
+			}
+			record = append(record, value)
 		}
 		for _, n := range []int64{row.Requests, row.PromptTokens, row.CompletionTokens, row.CachedTokens,
 			row.ReasoningTokens, row.Estimated, row.SessionSeconds, row.Jobs} {

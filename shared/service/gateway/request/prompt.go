@@ -58,7 +58,8 @@ func (s *scan) input(value jsontext.Value) {
 	case s.route == catalog.Embeddings:
 		s.prompt(inputField, value)
 	case s.route == catalog.Speech && value.Kind() == '"':
-		if s.characters = utf8.RuneCount(s.reader.string(value)); s.characters == 0 {
+		length := utf8.RuneCount(s.reader.string(value))
+		if s.characters += length; length == 0 {
 			s.wrong(inputField, "input", apierror.InvalidValue, "input: expected text.")
 		}
 	case s.route == catalog.Speech:

@@ -41,7 +41,7 @@ type Request struct {
 	TextOnly    bool
 	// Store means that the caller allows the response to be kept.
 	Store bool
-	// Characters is the length of the text of speech.
+	// Characters is the length of the text of speech and of its instructions.
 	Characters int
 
 	body []byte

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -42,7 +43,7 @@ type scan struct {
 	respelled [fieldCount]bool
 	// tokenIDs is the number of token ids in all prompts together. longestIDs is the number in the longest prompt.
 	tokenIDs, longestIDs, prompts int
-	// characters is the length of the text of speech.
+	// characters is the length of the text of speech and of its instructions.
 	characters int
 	asText     bool
 	beyondText bool
@@ -149,6 +150,7 @@ const (
 	nothingNoted noted = iota
 	systemNoted
 	cacheKeyNoted
+	spokenNoted
 )
 
 func noteOf(route catalog.Route, name []byte) noted {
@@ -160,8 +162,11 @@ func noteOf(route catalog.Route, name []byte) noted {
 			return systemNoted
 		}
 	case "instructions":
-		if route == catalog.Responses {
+		switch route {
+		case catalog.Responses:
 			return systemNoted
+		case catalog.Speech:
+			return spokenNoted
 		}
 	}
 	return nothingNoted
@@ -183,6 +188,8 @@ func (s *scan) note(what noted, value jsontext.Value, at span) {
 		s.system = at
 	case what == cacheKeyNoted && value.Kind() == '"':
 		s.cacheKey = at
+	case what == spokenNoted && value.Kind() == '"':
+		s.characters += utf8.RuneCount(s.reader.string(value))
 	}
 }
 
