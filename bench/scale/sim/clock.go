@@ -28,7 +28,7 @@ func (c *clock) nextCaller() {
 
 func (c *clock) sinceMidnight() time.Duration { return c.now.Sub(begin) }
 
-// After schedules a function call. Calls scheduled for the same time run in the order in which they were scheduled.
+// After schedules a function call. Calls scheduled for the same time run in the order of scheduling.
 func (c *clock) After(wait time.Duration, call func()) {
 	c.last++
 	heap.Push(&c.events, event{c.now.Add(max(wait, 0)), c.last, call})

@@ -48,7 +48,7 @@ type storageCall struct {
 	ended map[string]bool
 	// promise reports whether the call adds a pending file.
 	promise bool
-	// may is set if a rejection is no fault, because too little storage was left at some time while the call ran.
+	// may means that the call may be rejected, because too little storage was left at some time while it ran.
 	may bool
 }
 

@@ -27,7 +27,7 @@ type localAllocation struct {
 	manager *Manager
 
 	mu sync.Mutex
-	// stored is the allocation in the store, as far as it is known. After a failed call, Amount is the smaller of the
+	// stored is the last known allocation in the store. After a failed call, Amount is the smaller of the
 	// two possible values. Flight is not used.
 	stored Allocation
 	// reserved is the amount drawn by running calls. wanted is the amount that waiting calls need.

@@ -148,7 +148,7 @@ type Plan struct {
 }
 
 // Plan returns the plan for a resolution and an orientation, which may be "". The parameters input and rate are zero
-// if there is no input file.
+// for requests without an input file.
 func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
 	box, fps := m.Sizes[resolution], m.FPS
 	size := box.Fit(input)
