@@ -16,25 +16,11 @@ func (db *DB) Audit() *Audit { return &Audit{db} }
 
 func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error) {
 	low, high := query.Range()
-	lists, release, err := a.db.listsOf(ctx, account)
-	if err != nil {
-		return nil, storeError("read the audit log", err)
-	}
-	defer release()
-	rows, err := lists.QueryContext(ctx, `select id, at, by, action, subject, before, after, request_id
-		from audit where account = ? and id >= ? and id < ? order by id desc limit ?`, account, low, high, query.Limit)
-	if err != nil {
-		return nil, storeError("read the audit log", err)
-	}
-	defer rows.Close()
-	var entries []audit.Entry
-	for rows.Next() {
+	return listAll(ctx, a.db, account, "read the audit log", func(r row) (audit.Entry, error) {
 		var at int64
 		var before, after string
 		e := audit.Entry{Account: account}
-		if err := rows.Scan(&e.ID, &at, &e.By, &e.Action, &e.Subject, &before, &after, &e.RequestID); err != nil {
-			return nil, storeError("read the audit log", err)
-		}
+		err := r.Scan(&e.ID, &at, &e.By, &e.Action, &e.Subject, &before, &after, &e.RequestID)
 		e.At = time.UnixMilli(at).UTC()
 		if before != "" {
 			e.Before = json.RawMessage(before)
@@ -42,9 +28,9 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 		if after != "" {
 			e.After = json.RawMessage(after)
 		}
-		entries = append(entries, e)
-	}
-	return entries, storeError("read the audit log", rows.Err())
+		return e, err
+	}, `select id, at, by, action, subject, before, after, request_id
+		from audit where account = ? and id >= ? and id < ? order by id desc limit ?`, account, low, high, query.Limit)
 }
 
 const forgottenAtOnce = 500

@@ -72,37 +72,15 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	if after == "" {
 		after = afterBatches
 	}
-	lists, release, err := s.db.listsOf(ctx, account)
-	if err != nil {
-		return nil, storeError("list batches", err)
-	}
-	defer release()
-	return readBatches(ctx, lists, "list batches", batchPage, account, after, limit)
+	return listAll(ctx, s.db, account, "list batches", scanBatch, batchPage, account, after, limit)
 }
 
 func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
-	return readBatches(ctx, s.db.reader, "list open batches", openBatches)
+	return readAll(ctx, s.db.reader, "list open batches", scanBatch, openBatches)
 }
 
 func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
-	return readBatches(ctx, s.db.reader, "list ended batches", endedBatches, limit)
-}
-
-func readBatches(ctx context.Context, pool *sql.DB, what, query string, args ...any) ([]batch.Batch, error) {
-	rows, err := pool.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, storeError(what, err)
-	}
-	defer rows.Close()
-	var all []batch.Batch
-	for rows.Next() {
-		b, err := scanBatch(rows)
-		if err != nil {
-			return nil, storeError(what, err)
-		}
-		all = append(all, b)
-	}
-	return all, storeError(what, rows.Err())
+	return readAll(ctx, s.db.reader, "list ended batches", scanBatch, endedBatches, limit)
 }
 
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
@@ -195,28 +173,13 @@ func isKept(ctx context.Context, tx *transaction, id string, c batch.Chunk) erro
 }
 
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
-	const what = "read a batch's chunks"
-	rows, err := s.db.reader.QueryContext(ctx,
-		"select number, blob, failures, lines from batch_chunk where batch = ? order by number", id)
-	if err != nil {
-		return nil, storeError(what, err)
-	}
-	defer rows.Close()
-	var chunks []batch.Chunk
-	for rows.Next() {
-		var (
-			c     batch.Chunk
-			lines string
-		)
-		if err := rows.Scan(&c.Number, &c.Blob, &c.Failures, &lines); err != nil {
-			return nil, storeError(what, err)
+	return readAll(ctx, s.db.reader, "read a batch's chunks", func(r row) (c batch.Chunk, err error) {
+		var lines string
+		if err := r.Scan(&c.Number, &c.Blob, &c.Failures, &lines); err != nil {
+			return c, err
 		}
-		if err := json.Unmarshal([]byte(lines), &c.Lines); err != nil {
-			return nil, storeError(what, err)
-		}
-		chunks = append(chunks, c)
-	}
-	return chunks, storeError(what, rows.Err())
+		return c, json.Unmarshal([]byte(lines), &c.Lines)
+	}, "select number, blob, failures, lines from batch_chunk where batch = ? order by number", id)
 }
 
 func (s *Batches) Cleared(ctx context.Context, id string) error {

@@ -36,21 +36,12 @@ const (
 )
 
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
-	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used, warn_url from budget
-		where account = ? order by key, period, unit`, account)
-	if err != nil {
-		return nil, storeError("read budgets", err)
-	}
-	defer rows.Close()
-	var budgets []budget.Budget
-	for rows.Next() {
+	return readAll(ctx, b.db.reader, "read budgets", func(r row) (budget.Budget, error) {
 		one := budget.Budget{ID: budget.ID{Account: account}}
-		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit, &one.WarnURL); err != nil {
-			return nil, storeError("read budgets", err)
-		}
-		budgets = append(budgets, one)
-	}
-	return budgets, storeError("read budgets", rows.Err())
+		err := r.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit, &one.WarnURL)
+		return one, err
+	}, `select key, period, unit, max_used, warn_url from budget
+		where account = ? order by key, period, unit`, account)
 }
 
 func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Budget, error) {

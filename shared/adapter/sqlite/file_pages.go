@@ -32,21 +32,15 @@ func (s *Files) List(ctx context.Context, account, after string, limit int,
 	if after == "" {
 		after = firstPlace
 	}
-	lists, release, err := s.db.listsOf(ctx, account)
+	tx, end, err := s.db.beginList(ctx, account)
 	if err != nil {
 		return nil, "", storeError("list files", err)
 	}
-	defer release()
-	// Both reads must see the same snapshot.
-	tx, err := lists.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, "", storeError("list files", err)
-	}
-	defer tx.Rollback()
+	defer end()
 	entries := max(walk, limit)
-	files, err = filesOf(tx.QueryContext(ctx, filePage, millis(now), account, after, limit, entries))
+	files, err = readAll(ctx, tx, "list files", scanFile, filePage, millis(now), account, after, limit, entries)
 	if err != nil {
-		return nil, "", storeError("list files", err)
+		return nil, "", err
 	}
 	if n := len(files); n > 0 && n == limit {
 		return files, files[n-1].ID, nil
@@ -56,20 +50,4 @@ func (s *Files) List(ctx context.Context, account, after string, limit int,
 		return files, "", nil
 	}
 	return files, next, storeError("list files", err)
-}
-
-func filesOf(rows *sql.Rows, err error) ([]file.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var files []file.File
-	for rows.Next() {
-		f, err := scanFile(rows)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, rows.Err()
 }

@@ -48,8 +48,7 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 			return nil, err
 		}
 	}
-	files, err := filesOf(s.db.lookup.QueryContext(ctx, endedFiles, limit))
-	return files, storeError("find ended files", err)
+	return readAll(ctx, s.db.lookup, "find ended files", scanFile, endedFiles, limit)
 }
 
 func (s *Files) Forget(ctx context.Context, id string) error {

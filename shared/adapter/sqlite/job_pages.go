@@ -39,17 +39,11 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	if after == "" {
 		after = highestJob
 	}
-	lists, release, err := s.db.listsOf(ctx, account)
+	tx, end, err := s.db.beginList(ctx, account)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)
 	}
-	defer release()
-	// Both reads must see the same snapshot.
-	tx, err := lists.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, "", storeError("list jobs", err)
-	}
-	defer tx.Rollback()
+	defer end()
 	entries, rows, most := max(walk, limit), limit, pageBytes
 	if filter.Search != "" {
 		most = searchBytes

@@ -55,30 +55,12 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 }
 
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
-	lists, release, err := k.db.listsOf(ctx, account)
-	if err != nil {
-		return nil, storeError("list keys", err)
-	}
-	defer release()
 	of := "="
 	if account == "" {
 		of = ">" // every account, but not forgotten keys
 	}
-	rows, err := lists.QueryContext(ctx, "select "+keyColumns+" from api_key where account "+of+
-		" ? order by created_at, id", account)
-	if err != nil {
-		return nil, storeError("list keys", err)
-	}
-	defer rows.Close()
-	var keys []credential.Key
-	for rows.Next() {
-		key, err := scanKey(rows)
-		if err != nil {
-			return nil, storeError("list keys", err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, storeError("list keys", rows.Err())
+	return listAll(ctx, k.db, account, "list keys", scanKey,
+		"select "+keyColumns+" from api_key where account "+of+" ? order by created_at, id", account)
 }
 
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
@@ -121,8 +103,6 @@ func (k *Keys) ForgetKey(ctx context.Context, id string) error {
 		return err
 	})
 }
-
-type row interface{ Scan(into ...any) error }
 
 func scanKey(r row) (credential.Key, error) {
 	var (

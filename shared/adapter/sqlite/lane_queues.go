@@ -47,23 +47,16 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 }
 
 // each passes every row of a query to a function. A row has a string and a number.
-func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
-	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+func (s *Jobs) each(ctx context.Context, query string, args []any, visit func(string, int64)) error {
+	return eachRow(ctx, s.db.lookup, func(r row) error {
 		var (
 			text   string
 			number sql.NullInt64
 		)
-		if err := rows.Scan(&text, &number); err != nil {
-			return err
-		}
-		row(text, number.Int64)
-	}
-	return rows.Err()
+		err := r.Scan(&text, &number)
+		visit(text, number.Int64)
+		return err
+	}, query, args...)
 }
 
 func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {

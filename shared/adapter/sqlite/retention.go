@@ -13,37 +13,14 @@ const (
 )
 
 func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
-	rows, err := s.db.lookup.QueryContext(ctx, overdueJobs, millis(now), limit)
-	if err != nil {
-		return nil, storeError("find overdue jobs", err)
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, storeError("find overdue jobs", err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, storeError("find overdue jobs", rows.Err())
+	return readAll(ctx, s.db.lookup, "find overdue jobs", func(r row) (id string, err error) {
+		err = r.Scan(&id)
+		return id, err
+	}, overdueJobs, millis(now), limit)
 }
 
 func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
-	rows, err := s.db.lookup.QueryContext(ctx, endedJobs, after, millis(before), limit)
-	if err != nil {
-		return nil, storeError("find ended jobs", err)
-	}
-	defer rows.Close()
-	var jobs []job.Job
-	for rows.Next() {
-		j, err := scanJob(rows)
-		if err != nil {
-			return nil, storeError("find ended jobs", err)
-		}
-		jobs = append(jobs, j)
-	}
-	return jobs, storeError("find ended jobs", rows.Err())
+	return readAll(ctx, s.db.lookup, "find ended jobs", scanJob, endedJobs, after, millis(before), limit)
 }
 
 func (s *Jobs) Forget(ctx context.Context, id string) error {

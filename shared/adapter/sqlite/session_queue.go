@@ -48,21 +48,14 @@ func (s *Sessions) writeQueue(ctx context.Context, tx *transaction, account stri
 }
 
 func (s *Sessions) Waiting(ctx context.Context) (count int, err error) {
-	rows, err := s.db.reader.QueryContext(ctx, "select tickets from session_queue where boot = ?", s.machine.Boot())
-	if err != nil {
-		return 0, storeError("count waiting clients", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = eachRow(ctx, s.db.reader, func(r row) error {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			return 0, storeError("count waiting clients", err)
+		if err := r.Scan(&text); err != nil {
+			return err
 		}
 		queue, err := session.ParseQueue(text)
-		if err != nil {
-			return 0, storeError("count waiting clients", err)
-		}
 		count += len(queue.Tickets(s.machine.Now()))
-	}
-	return count, storeError("count waiting clients", rows.Err())
+		return err
+	}, "select tickets from session_queue where boot = ?", s.machine.Boot())
+	return count, storeError("count waiting clients", err)
 }

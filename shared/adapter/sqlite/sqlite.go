@@ -179,15 +179,6 @@ func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }
 
-// listsOf waits for the account's turn and returns the connections for a list. The caller must call
-// release after its read.
-func (db *DB) listsOf(ctx context.Context, account string) (lists *sql.DB, release func(), err error) {
-	if !db.lists.Take(ctx, account) {
-		return nil, nil, context.Cause(ctx)
-	}
-	return db.lister, func() { db.lists.Release(account) }, nil
-}
-
 func (db *DB) Jobs() *Jobs { return &Jobs{db: db} }
 
 func (db *DB) Queue() *Queue { return &Queue{db} }

@@ -9,25 +9,15 @@ import (
 
 // The time that Open takes depends only on the number of open jobs.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
-	rows, err := s.db.reader.QueryContext(ctx,
-		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
-	if err != nil {
-		return nil, storeError("count open jobs", err)
-	}
-	defer rows.Close()
-	var all []job.OpenJobs
-	for rows.Next() {
+	return readAll(ctx, s.db.reader, "count open jobs", func(r row) (job.OpenJobs, error) {
 		var (
 			open   job.OpenJobs
 			oldest int64
 		)
-		if err := rows.Scan(&open.Lane, &open.Status, &open.Count, &oldest); err != nil {
-			return nil, storeError("count open jobs", err)
-		}
+		err := r.Scan(&open.Lane, &open.Status, &open.Count, &oldest)
 		open.Oldest = time.UnixMilli(oldest)
-		all = append(all, open)
-	}
-	return all, storeError("count open jobs", rows.Err())
+		return open, err
+	}, "select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
 }
 
 func (f *Files) StoredBytes(ctx context.Context) (bytes int64, err error) {

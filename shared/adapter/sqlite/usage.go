@@ -86,30 +86,26 @@ func countsOf(r usage.Record) []any {
 func (u *Usage) Totals(
 	ctx context.Context, account string, first, last usage.Day, by usage.Columns,
 ) ([]usage.Total, error) {
-	lists, release, err := u.db.listsOf(ctx, account)
+	tx, end, err := u.db.beginList(ctx, account)
 	if err != nil {
 		return nil, storeError("read usage", err)
 	}
-	defer release()
-	rows, err := lists.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
+	defer end()
+	sums := usage.Sums{}
+	err = eachRow(ctx, tx, func(r row) error {
+		var t usage.Total
+		if err := r.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
+			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
+			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost, &t.AudioSeconds, &t.Characters); err != nil {
+			return err
+		}
+		return sums.Add(t, by)
+	}, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost,
 			audio_seconds, characters
 		from usage where account = ? and day between ? and ?`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
 	}
-	defer rows.Close()
-	sums := usage.Sums{}
-	for rows.Next() {
-		var t usage.Total
-		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
-			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
-			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost, &t.AudioSeconds, &t.Characters); err != nil {
-			return nil, storeError("read usage", err)
-		}
-		if err := sums.Add(t, by); err != nil {
-			return nil, err
-		}
-	}
-	return sums.Totals(), storeError("read usage", rows.Err())
+	return sums.Totals(), nil
 }

@@ -50,20 +50,7 @@ const (
 )
 
 func (s *Webhooks) Attempts(ctx context.Context, id string) ([]webhook.Attempt, error) {
-	rows, err := s.db.reader.QueryContext(ctx, attemptsOf, id)
-	if err != nil {
-		return nil, storeError("read the attempts of a webhook", err)
-	}
-	defer rows.Close()
-	var attempts []webhook.Attempt
-	for rows.Next() {
-		a, err := scanAttempt(rows)
-		if err != nil {
-			return nil, storeError("read the attempts of a webhook", err)
-		}
-		attempts = append(attempts, a)
-	}
-	return attempts, storeError("read the attempts of a webhook", rows.Err())
+	return readAll(ctx, s.db.reader, "read the attempts of a webhook", scanAttempt, attemptsOf, id)
 }
 
 func scanAttempt(r row) (webhook.Attempt, error) {
@@ -115,22 +102,10 @@ func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.A
 }
 
 func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
-	rows, err := s.db.lookup.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
-	if err != nil {
-		return nil, storeError("find due webhooks", err)
-	}
-	defer rows.Close()
-	var turns []webhook.ScheduledAttempt
-	for rows.Next() {
-		var (
-			turn webhook.ScheduledAttempt
-			due  int64
-		)
-		if err := rows.Scan(&turn.Event, &turn.Account, &turn.Number, &due); err != nil {
-			return nil, storeError("find due webhooks", err)
-		}
+	return readAll(ctx, s.db.lookup, "find due webhooks", func(r row) (turn webhook.ScheduledAttempt, err error) {
+		var due int64
+		err = r.Scan(&turn.Event, &turn.Account, &turn.Number, &due)
 		turn.At = time.UnixMilli(due).UTC()
-		turns = append(turns, turn)
-	}
-	return turns, storeError("find due webhooks", rows.Err())
+		return turn, err
+	}, dueWebhooks, millis(now), ofAccount, limit)
 }
