@@ -131,7 +131,7 @@ func (r *Request) ContentType() string {
 // AudioSeconds returns the length of the file. It is exact for uncompressed WAV files, and otherwise estimated by the
 // rate in bytes per second.
 func (r *Request) AudioSeconds(rate int) int64 {
-	if head := r.file; len(head) >= 60 && string(head[8:16]) == "WAVEfmt " {
+	if head := r.file; len(head) >= 60 && string(head[:4]) == "RIFF" && string(head[8:16]) == "WAVEfmt " && !isACT(head) {
 		format, of := binary.LittleEndian.Uint16(head[20:]), binary.LittleEndian.Uint32(head[28:])
 		if format == 0xfffe && string(head[46:60]) == subFormat {
 			format = binary.LittleEndian.Uint16(head[44:])
@@ -143,6 +143,11 @@ func (r *Request) AudioSeconds(rate int) int64 {
 		}
 	}
 	return int64(max(1, (len(r.file)+rate/2)/rate))
+}
+
+// isACT reports whether a WAV file's header belongs to the compressed format ACT, as FFmpeg detects it.
+func isACT(head []byte) bool {
+	return len(head) > 256 && head[256] == 0x84 && len(bytes.TrimLeft(head[44:256], "\x00")) == 0
 }
 
 const (
