@@ -136,9 +136,14 @@ type videoPicture struct {
 	frame room.Frame
 }
 
-// decodeVideo decodes every frame, because later frames depend on it. Only the newest frame is edited.
+// decodeVideo decodes every frame, because later frames depend on it, up to a limit. Only the newest frame is edited.
 func (c *connection) decodeVideo(l *live) {
+	pace := newVideoPace()
 	for frame := range l.room.Frames() {
+		if !pace.admits(frame.Data, time.Now()) {
+			l.room.AskKey()
+			continue
+		}
 		picture := c.spares.get()
 		shown, err := l.codec.Decode(c.life, frame.Data, &picture.YCbCr)
 		switch {

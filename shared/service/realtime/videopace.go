@@ -1,0 +1,32 @@
+package realtime
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cutroom/shared/platform/vp8"
+)
+
+// maxPixelRate limits the decoded pixels per second of a session's video: the largest frames, 60 times a second. A
+// packet can hold a frame that takes milliseconds, so a limit of packets is not enough.
+const maxPixelRate = 60 * vp8.MaxPixels
+
+// videoPace decides which frames of a video are decoded.
+type videoPace struct {
+	pixels *rate.Limiter
+	// size is the number of pixels of a frame. gap means that a frame that others depend on was dropped.
+	size int
+	gap  bool
+}
+
+func newVideoPace() *videoPace { return &videoPace{pixels: rate.NewLimiter(maxPixelRate, maxPixelRate)} }
+
+// admits returns false for frames above the limit and for later frames that depend on them.
+func (p *videoPace) admits(frame []byte, now time.Time) bool {
+	if header, ok := vp8.Inspect(frame); ok && header.Key {
+		p.size, p.gap = min(header.Width*header.Height, vp8.MaxPixels), false
+	}
+	p.gap = p.gap || !p.pixels.AllowN(now, p.size)
+	return !p.gap
+}

@@ -1,0 +1,34 @@
+package realtime
+
+import (
+	"testing"
+	"time"
+)
+
+func TestVideoIsDecodedAtMostAtSixtyLargeFramesPerSecond(t *testing.T) {
+	key := []byte("\x00\x00\x00\x9d\x01\x2a\x80\x07\x40\x04") // 1920x1088
+	const seconds = 10
+	for _, c := range []struct {
+		name         string
+		rate, decode int
+	}{{"a camera", 60, 600}, {"a flood", 400, 700}} {
+		p, now, decoded, gap := newVideoPace(), time.Now(), 0, false
+		for i := range c.rate * seconds {
+			frame := []byte("\x01\x00\x00")
+			if i%c.rate == 0 {
+				frame = key
+			}
+			admitted := p.admits(frame, now.Add(time.Duration(i)*time.Second/time.Duration(c.rate)))
+			if gap = gap && i%c.rate != 0; admitted {
+				decoded++
+			}
+			if gap && admitted {
+				t.Errorf("%s: frame %d was decoded after a dropped one", c.name, i)
+			}
+			gap = gap || !admitted
+		}
+		if decoded < c.decode*8/10 || decoded > c.decode {
+			t.Errorf("%s: decoded %d frames, want %d", c.name, decoded, c.decode)
+		}
+	}
+}
