@@ -419,7 +419,7 @@ func TestOpenAIVideoFollowsJob(t *testing.T) {
 		t.Errorf("%+v", created)
 	}
 	portrait := w.openAI("POST", "/v1/videos", studio, "application/json",
-		`{"model": "gen-pro-t2v", "prompt": "x", "seconds": 8, "size": "480x832"}`).video(t)
+		`{"model": "gen-pro-t2v", "prompt": "`+strings.Repeat("x", 1000)+`", "seconds": 8, "size": "480x832"}`).video(t)
 	if *portrait.Size != "480x832" || *portrait.Seconds != "5" {
 		t.Errorf("%s, %s seconds", *portrait.Size, *portrait.Seconds)
 	}
@@ -468,7 +468,9 @@ func TestOpenAIVideoFollowsJob(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 		for _, v := range page.Data {
-			ids = append(ids, v.ID)
+			if ids = append(ids, v.ID); len(v.Prompt) > 510 {
+				t.Errorf("the list has a prompt of %d bytes", len(v.Prompt))
+			}
 		}
 		if len(ids) > 0 && page.LastID != ids[len(ids)-1] {
 			t.Errorf("last_id is %s", page.LastID)

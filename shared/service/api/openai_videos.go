@@ -197,8 +197,8 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	return nil
 }
 
-// videosOf returns a page of videos. It starts after the video with the given id, or at the first video if that id is
-// empty. more means that others follow.
+// videosOf returns a page of videos with shortened prompts. It starts after the video with the given id, or at the first
+// video if that id is empty. more means that others follow.
 func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
 	ctx, account, cursor := r.Context(), c.who.Account(), ""
 	if after != "" && !oldestFirst {
@@ -217,6 +217,7 @@ func (s *service) videosOf(r *http.Request, c call, after string, limit int, old
 				break
 			}
 			if j.Lane == job.VideoLane && s.checkModel(c.who, j.Model) == nil {
+				j.Request.Prompt = listed(j.Request.Prompt)
 				jobs = append(jobs, j)
 			}
 			if len(jobs) > limit && !oldestFirst {
