@@ -19,7 +19,7 @@ const (
 	headerTime = 10 * time.Second
 	// How long an idle connection stays open for the next request.
 	idleTime       = 2 * time.Minute
-	maxHeaderBytes = 64 << 10
+	maxHeaderBytes = 16 << 10
 	// Handlers that are cut off may still respond within partingTime, and must return within cutTime after that.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
