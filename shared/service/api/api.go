@@ -142,8 +142,9 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, and JSON bodies with files.
-	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns *ratelimit.Turns
+	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, JSON bodies with files, and
+	// responses with images.
+	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
@@ -151,6 +152,7 @@ func newService(c Config) *service {
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
+		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses),
 	}
 }
 

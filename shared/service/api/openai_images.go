@@ -13,9 +13,7 @@ import (
 	"strings"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/domain/ratelimit"
 )
 
 // editImages serves edits, and generations if the model needs no image. It waits for the images.
@@ -69,8 +67,9 @@ type imageFormat struct {
 // maxJPEG is the maximum size, in pixels, of the images of a model that offers JPEGs, which are converted in memory.
 const maxJPEG = 16 << 20
 
-// maxImageResponses limits an account's unread responses with images, because each has open files.
-const maxImageResponses = 16
+// imageResponses limits concurrent responses with images, because each has open files. firstImageResponses of them are
+// reserved for accounts without one. Other responses wait, because their images are already made.
+const imageResponses, firstImageResponses = 128, 64
 
 // imageBody is OpenAI's image object without b64_json.
 type imageBody struct {
@@ -81,11 +80,10 @@ type imageBody struct {
 // sendImages streams the images from the blob store, so that it holds none of them in memory.
 func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.Job, format imageFormat) (err error) {
 	if !format.urls {
-		leave, ok := s.streams.Enter(ratelimit.OpenLimit{Name: "images/" + jobs[0].Account, Most: maxImageResponses})
-		if !ok {
-			return fault.New(fault.Limited, "Too many responses with images are being sent. Read them first.")
+		if !s.imageTurns.Take(r.Context(), jobs[0].Account) {
+			return r.Context().Err()
 		}
-		defer leave()
+		defer s.imageTurns.Release(jobs[0].Account)
 	}
 	data, images := make([]imageBody, len(jobs)), make([]io.ReadCloser, len(jobs))
 	for i, j := range jobs {
