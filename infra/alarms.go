@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -94,7 +95,9 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",
 			metric: inference.MetricServerError(metricOptions("Sum")), above: 5, periods: 1},
 		{name: "internal-errors", means: "Functions started by events have failed more than twice.",
-			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
+			metric: s.sumOf("Errors", "reaper", "arrived", "scale"), above: 2, periods: 1},
+		{name: "late-events", means: "expiry or webhooks has not processed a table's changes for more than an hour.",
+			metric: s.streamAge("expiry", "webhooks"), above: time.Hour.Seconds() * 1000, periods: 1},
 		{name: "webhook-dead-letters", means: "The service failed to send webhooks. Their receivers are not the cause.",
 			metric: s.lostWebhooks(), periods: 1},
 		{name: "function-throttles",
@@ -121,6 +124,18 @@ func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpr
 		}
 	}
 	return sum(metric, metrics)
+}
+
+// streamAge returns the age, in milliseconds, of the oldest change that one of the functions has not processed. Lambda
+// repeats a failed change until it is a day old, and counts no error if only some changes of a batch failed.
+func (s *stack) streamAge(functions ...string) awscloudwatch.MathExpression {
+	metrics := map[string]awscloudwatch.IMetric{}
+	for _, name := range functions {
+		metrics[name] = s.functions[name].Metric(jsii.String("IteratorAge"), metricOptions("Maximum"))
+	}
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("MAX(METRICS())"), Label: jsii.String("age"), UsingMetrics: &metrics, Period: period(),
+	})
 }
 
 func (s *stack) deadLetters() awscloudwatch.MathExpression {

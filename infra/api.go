@@ -61,6 +61,10 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 		}
 	}
 	rest := awsapigateway.NewRestApi(s.Stack, jsii.String(title(a.name)+"Api"), props)
+	// The default policy accepts TLS 1.0. In the access mode STRICT, requests through a proxy with another name fail.
+	plain := rest.Node().DefaultChild().(awsapigateway.CfnRestApi)
+	plain.SetSecurityPolicy(jsii.String("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"))
+	plain.SetEndpointAccessMode(jsii.String("BASIC"))
 	if logging.account != nil {
 		rest.DeploymentStage().Node().AddDependency(logging.account)
 	}

@@ -140,6 +140,7 @@ func TestAPIsStreamAsInTheContract(t *testing.T) {
 			}
 			made.AllResourcesProperties(jsii.String("AWS::ApiGateway::RestApi"), map[string]any{
 				"BinaryMediaTypes": types, "EndpointConfiguration": map[string]any{"Types": []any{"REGIONAL"}},
+				"SecurityPolicy": "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "EndpointAccessMode": "BASIC",
 			})
 		})
 	}

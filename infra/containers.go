@@ -75,6 +75,12 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
+		// ECS ignores the image's HEALTHCHECK. It replaces unhealthy tasks, for example a worker that is stuck.
+		HealthCheck: &awsecs.HealthCheck{
+			Command:  jsii.Strings("CMD", "/usr/local/bin/program", "-health"),
+			Interval: awscdk.Duration_Seconds(jsii.Number(15)), Timeout: awscdk.Duration_Seconds(jsii.Number(5)),
+			StartPeriod: awscdk.Duration_Seconds(jsii.Number(startTime + addressTime)), Retries: jsii.Number(3),
+		},
 		// The root file system is read-only. A container writes only to a volume on the task's own disk, which is
 		// deleted with the task. The image declares the volume's folder, so that the image's user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),

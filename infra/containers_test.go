@@ -1,9 +1,13 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-// Containers can write only to their scratch folder.
-func TestContainersAreReadOnly(t *testing.T) {
+// Containers can write only to their scratch folder. ECS replaces a container that does not respond. Fargate allows two
+// minutes for starting and stopping.
+func TestContainersAreReadOnlyAndWatched(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	checked := 0
 	for id, task := range made.of(t, "AWS::ECS::TaskDefinition") {
@@ -11,6 +15,14 @@ func TestContainersAreReadOnly(t *testing.T) {
 			checked++
 			if at(container, "ReadonlyRootFilesystem") != true {
 				t.Errorf("the image of %s can be written", id)
+			}
+			if !slices.Contains(list(at(container, "HealthCheck", "Command")), any("-health")) {
+				t.Errorf("ECS does not check the health of %s", id)
+			}
+			for _, limit := range []string{"StartTimeout", "StopTimeout"} {
+				if seconds, ok := at(container, limit).(float64); ok && (seconds < 2 || seconds > 120) {
+					t.Errorf("%s has the %s %v", id, limit, seconds)
+				}
 			}
 			mounts := list(at(container, "MountPoints"))
 			if len(mounts) != 1 || at(mounts[0], "ContainerPath") != scratchFolder || at(mounts[0], "ReadOnly") != false {

@@ -231,6 +231,10 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	if s.settings != nil {
 		props.Layers = &[]awslambda.ILayerVersion{s.settings}
 	}
+	if f.Name == "scale" || f.Name == "steps" {
+		// Their schedules start them again within minutes, so events that failed or were delayed are useless.
+		props.RetryAttempts, props.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(5))
+	}
 	if f.private && s.Network.set() {
 		s.placePrivately(f.Name, props, role)
 	}

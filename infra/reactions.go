@@ -31,7 +31,7 @@ func (s *stack) newReactions() {
 		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
 			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
 			BatchSize:        jsii.Number(100), MaxBatchingWindow: awscdk.Duration_Seconds(jsii.Number(30)),
-			BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true), RetryAttempts: jsii.Number(10),
+			BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
 			Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
 				"eventName": awslambda.FilterRule_IsEqual(jsii.String("REMOVE")),
 			})},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -51,6 +52,12 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 			}
 			if variables["CUTROOM_CLUSTER"] != c.cluster {
 				t.Errorf("scale manages %v", variables["CUTROOM_CLUSTER"])
+			}
+			for _, scheduled := range []string{"Scale", "Steps"} {
+				made.HasResourceProperties(jsii.String("AWS::Lambda::EventInvokeConfig"), map[string]any{
+					"FunctionName":         assertions.Match_ObjectLike(&map[string]any{"Ref": assertions.Match_StringLikeRegexp(jsii.String("^" + scheduled))}),
+					"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 300,
+				})
 			}
 			made.HasResourceProperties(jsii.String("AWS::Events::Rule"), map[string]any{
 				"Name": "cutroom-dev-scale", "ScheduleExpression": "rate(1 minute)", "State": "ENABLED",

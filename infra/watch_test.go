@@ -3,10 +3,14 @@ package main
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/platform/httpserver"
 )
 
 // Alarms are billed per metric. Monitoring must not cost more than the service.
@@ -52,6 +56,22 @@ func containersOf(t *testing.T) template {
 		"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
 		"ingestTasks": "3", "realtimeTasks": "2",
 	})
+}
+
+// A load balancer that reuses a connection while its server closes it responds with 502.
+func TestServersKeepIdleConnectionsLongerThanBalancers(t *testing.T) {
+	for id, balancer := range containersOf(t).of(t, "AWS::ElasticLoadBalancingV2::LoadBalancer") {
+		found := false
+		for _, attribute := range list(balancer.Properties["LoadBalancerAttributes"]) {
+			if at(attribute, "Key") == "idle_timeout.timeout_seconds" {
+				seconds, err := strconv.Atoi(at(attribute, "Value").(string))
+				found = err == nil && time.Duration(seconds)*time.Second < httpserver.IdleTime
+			}
+		}
+		if !found {
+			t.Errorf("%s keeps idle connections as long as the servers or longer", id)
+		}
+	}
 }
 
 // If containers serve the APIs, the alarms watch their load balancers instead of API Gateway and the unused

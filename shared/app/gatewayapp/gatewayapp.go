@@ -96,6 +96,8 @@ func (p *Parts) Handler(groups ...gateway.Group) (http.Handler, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	// API Gateway closes a connection that has been silent for 300 s, although the call continues and is billed.
+	p.Gateway.LongestSilence = 280 * time.Second
 	return httpserver.Handler(httpserver.Config{
 		Handler: gateway.New(p.Gateway, groups...), Logger: p.Logger, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
 	}), nil

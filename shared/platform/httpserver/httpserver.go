@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	headerTime = 10 * time.Second
-	// How long an idle connection stays open for the next request.
-	idleTime       = 2 * time.Minute
+	headerTime     = 10 * time.Second
 	maxHeaderBytes = 16 << 10
 	// Handlers that are cut off may still respond within partingTime, and must return within cutTime after that.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
+
+// IdleTime is how long an idle connection stays open for the next request. It is longer than the load balancers' idle
+// timeouts, because a balancer that reuses a connection while the server closes it responds with 502.
+const IdleTime = 310 * time.Second
 
 // ErrStopping is the cause of contexts that Shutdown ends. The client can still get a response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
@@ -117,7 +119,7 @@ func New(c Config) *Server {
 		// this timeout and sets a deadline for each step, because a read or write timeout would limit entire
 		// transfers.
 		ReadTimeout:                  c.Stall,
-		IdleTimeout:                  idleTime,
+		IdleTimeout:                  IdleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),

@@ -209,7 +209,7 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	})
 	if err != nil {
 		f := unreachable(err)
-		f.tryNext = f.tryNext || f.outcome == TimedOut && c.firstByte() <= shortSilence
+		f.tryNext = f.tryNext || f.outcome == TimedOut && c.silence() <= shortSilence
 		return f
 	}
 	defer r.Body.Close()
@@ -230,7 +230,16 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	return c.answer(r, secret)
 }
 
+// firstByte returns how long the upstream may still be silent. It is at least a millisecond.
 func (c *completion) firstByte() time.Duration {
+	most := c.gateway.config.LongestSilence
+	if most == 0 || c.request.Stream {
+		return c.silence()
+	}
+	return max(time.Millisecond, min(c.silence(), most-c.gateway.config.Now().Sub(c.started)))
+}
+
+func (c *completion) silence() time.Duration {
 	switch set := c.request.Model.Timeouts.FirstByte; {
 	case set > 0:
 		return set

@@ -47,6 +47,9 @@ type Config struct {
 	// If a stream is silent for KeepAlive before its first chunk, comments are sent to keep the connection alive. 0
 	// means DefaultKeepAlive.
 	KeepAlive time.Duration
+	// LongestSilence is how long after its start a call that is not streamed may be without a response, because API
+	// Gateway closes silent connections. 0 means no limit other than the model's timeouts.
+	LongestSilence time.Duration
 	// Trailers means that the transport supports trailers, which streams use to report their tokens.
 	Trailers bool
 	// Ready is called by /healthz. It returns why the gateway is not ready, or nil. If the function

@@ -429,6 +429,7 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 		status                  int
 	}{
 		{"no header", first, plain, silent, 504},
+		{"no header, limited by the platform", "connect: 1m", plain, silent, 504},
 		{"no header of a stream", first, streamed, silent, 504},
 		{"no first chunk", first, streamed, func(c *call) { c.stream(); <-c.left }, 504},
 		{"only comments before the first chunk", first, streamed, func(c *call) {
@@ -452,7 +453,11 @@ func TestSilentUpstreamTimesOut(t *testing.T) {
 			rows := `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {` + c.timeouts + `}, upstreams: [{name: first, url: URL0}]}
 `
-			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, c.upstream)}})
+			s := setup{rows: rows, upstreams: []*modelServer{newUpstream(t, c.upstream)}}
+			if c.timeouts == "connect: 1m" {
+				s.longestSilence = 50 * time.Millisecond
+			}
+			w := newWorld(t, s)
 			a := w.chat(c.request)
 			if a.status != c.status || !strings.Contains(a.body, `"type":"api_error","param":null,"code":"upstream_timeout"`) {
 				t.Errorf("got %d %s", a.status, a.body)

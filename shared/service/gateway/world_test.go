@@ -75,21 +75,21 @@ func run(m *testing.M) (code int) {
 
 type setup struct {
 	// rows is a YAML list of inference models, with URL0, URL1 and so on for the upstreams.
-	rows      string
-	upstreams []*modelServer
-	tier      credential.Tier
-	embedded  http.Handler
-	keepAlive time.Duration
-	random    func() float64
-	origins   httpserver.Origins
-	stall     time.Duration
-	ready     func(context.Context) error
-	noTrailer bool
-	secrets   upstream.Secrets
-	bodyWait  time.Duration
-	resolver  upstream.Resolver
-	budgets   gateway.Budgets
-	responses response.Store
+	rows                      string
+	upstreams                 []*modelServer
+	tier                      credential.Tier
+	embedded                  http.Handler
+	keepAlive, longestSilence time.Duration
+	random                    func() float64
+	origins                   httpserver.Origins
+	stall                     time.Duration
+	ready                     func(context.Context) error
+	noTrailer                 bool
+	secrets                   upstream.Secrets
+	bodyWait                  time.Duration
+	resolver                  upstream.Resolver
+	budgets                   gateway.Budgets
+	responses                 response.Store
 	// batches enables files and batches, but starts no runner.
 	batches bool
 	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the default.
@@ -170,7 +170,7 @@ func newWorld(t testing.TB, s setup) *world {
 			Limiter: ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Budgets: s.budgets,
 		},
 		Upstreams: gateway.Upstreams{Secrets: s.secrets, Embedded: s.embedded, Random: s.random, Resolver: s.resolver},
-		Observer:  w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
+		Observer:  w.observer, Origins: s.origins, KeepAlive: s.keepAlive, LongestSilence: s.longestSilence, Trailers: !s.noTrailer,
 		Ready: s.ready, Batches: w.files(), BodyWait: s.bodyWait, Responses: s.responses,
 		Now: w.now, Logger: logger,
 	}, gateway.Models, gateway.FilesAndBatches)

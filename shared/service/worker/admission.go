@@ -95,8 +95,11 @@ func (a *admission) close() {
 	}
 }
 
-// guard opens and closes the admission. If calls to the guard fail, the worker continues unprotected.
-func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
+// guard opens and closes the admission. If calls to the guard fail, the worker continues unprotected. A stuck worker
+// takes no more jobs and is not protected, so that the platform can replace it.
+func (a *admission) guard(
+	ctx context.Context, guard Guard, every time.Duration, stuck func() bool, logger *slog.Logger,
+) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)
 		defer cancel()
@@ -105,13 +108,15 @@ func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration,
 		}
 	}
 	for ctx.Err() == nil {
-		call("cannot protect the worker from scale-in", guard.Busy)
-		round, end := context.WithTimeout(ctx, every)
-		a.open(round)
-		<-round.Done()
-		end()
-		a.close()
-		if a.inflight.empty() {
+		if !stuck() {
+			call("cannot protect the worker from scale-in", guard.Busy)
+			round, end := context.WithTimeout(ctx, every)
+			a.open(round)
+			<-round.Done()
+			end()
+			a.close()
+		}
+		if a.inflight.empty() || stuck() {
 			call("cannot end the worker's scale-in protection", guard.Idle)
 			clock.Wait(ctx, every/guardRest)
 		}

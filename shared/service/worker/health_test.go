@@ -43,9 +43,9 @@ func TestUnhealthyEngineLeavesJobsToOthers(t *testing.T) {
 	s.wantCompleted(second)
 }
 
-func TestWorkerWithOverdueJobIsUnhealthy(t *testing.T) {
+func TestWorkerWithOverdueJobIsUnhealthyAndUnprotected(t *testing.T) {
 	t.Parallel()
-	s, deaf := newFixture(t), make(chan struct{})
+	s, deaf, g := newFixture(t), make(chan struct{}), newGuard()
 	var ahead atomic.Int64
 	begun := make(chan struct{})
 	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -54,6 +54,7 @@ func TestWorkerWithOverdueJobIsUnhealthy(t *testing.T) {
 		return succeed(ctx, spec, progress)
 	}, func(c *worker.Config) {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		c.Guard, c.GuardEvery = g, 50*time.Millisecond
 	})
 	s.submit("one", 0)
 	await.Receive(t, "begun", begun)
@@ -64,6 +65,7 @@ func TestWorkerWithOverdueJobIsUnhealthy(t *testing.T) {
 	if !s.worker.Stuck() {
 		t.Error("not stuck with a job that is long overdue")
 	}
+	await.Until(t, "the stuck worker is not protected", func() bool { return !g.isBusy() })
 	close(deaf)
 	stop()
 	if s.worker.Stuck() {

@@ -136,7 +136,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if w.config.Guard != nil {
-		running.Go(func() { admission.guard(ctx, w.config.Guard, w.config.GuardEvery, w.config.Logger) })
+		running.Go(func() { admission.guard(ctx, w.config.Guard, w.config.GuardEvery, w.Stuck, w.config.Logger) })
 	} else {
 		admission.open(ctx)
 	}
