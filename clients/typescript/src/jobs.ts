@@ -23,6 +23,9 @@ export interface Edit {
   enhance_prompt?: boolean;
   self_anchor?: boolean;
   webhook_url?: string;
+  webhook_events?: "completed" | "failed" | "completed,failed";
+  start_within?: number;
+  result_ttl?: number;
 }
 
 /** After this many consecutive failures, an event stream is given up and the job is polled. */

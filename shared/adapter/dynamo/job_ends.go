@@ -63,6 +63,14 @@ func FailJob() JobEnd {
 	}
 }
 
+// FailUnstarted is like FailJob, but only for a job that has not started.
+func FailUnstarted() JobEnd {
+	end := FailJob()
+	end.Condition += " AND attribute_not_exists(#started_at)"
+	end.Names["#started_at"] = "started_at"
+	return end
+}
+
 func (e JobEnd) with(values item) update {
 	all := maps.Clone(e.Values)
 	maps.Copy(all, values)

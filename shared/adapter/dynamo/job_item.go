@@ -40,21 +40,23 @@ type jobRecord struct {
 	Status  job.Status `dynamodbav:"status"`
 	// OpenStatus is the status of an open job. It is separate, so that starting a job does not
 	// write to the index of the account's jobs. It is empty in records of version 0.1.0.
-	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
-	Progress    float64    `dynamodbav:"progress"`
-	Runs        int        `dynamodbav:"runs"`
-	Nonce       string     `dynamodbav:"nonce"`
-	CreatedAt   string     `dynamodbav:"created_at"`
-	Deadline    string     `dynamodbav:"deadline"`
-	StartedAt   string     `dynamodbav:"started_at,omitempty"`
-	CompletedAt string     `dynamodbav:"completed_at,omitempty"`
-	Webhook     string     `dynamodbav:"webhook,omitempty"`
-	Trace       string     `dynamodbav:"trace,omitempty"`
-	Estimate    int64      `dynamodbav:"estimate,omitempty"` // in milliseconds
-	Result      string     `dynamodbav:"result,omitempty"`
-	Failure     string     `dynamodbav:"failure,omitempty"`
-	Holds       string     `dynamodbav:"holds,omitempty"`
-	TTL         int64      `dynamodbav:"ttl"`
+	OpenStatus job.Status `dynamodbav:"open_status,omitempty"`
+	Progress   float64    `dynamodbav:"progress"`
+	Runs       int        `dynamodbav:"runs"`
+	Nonce      string     `dynamodbav:"nonce"`
+	CreatedAt  string     `dynamodbav:"created_at"`
+	Deadline   string     `dynamodbav:"deadline"`
+	// RunDeadline replaces Deadline when the job starts. It is empty if they are the same.
+	RunDeadline string `dynamodbav:"run_deadline,omitempty"`
+	StartedAt   string `dynamodbav:"started_at,omitempty"`
+	CompletedAt string `dynamodbav:"completed_at,omitempty"`
+	Webhook     string `dynamodbav:"webhook,omitempty"`
+	Trace       string `dynamodbav:"trace,omitempty"`
+	Estimate    int64  `dynamodbav:"estimate,omitempty"` // in milliseconds
+	Result      string `dynamodbav:"result,omitempty"`
+	Failure     string `dynamodbav:"failure,omitempty"`
+	Holds       string `dynamodbav:"holds,omitempty"`
+	TTL         int64  `dynamodbav:"ttl"`
 }
 
 const ownerAttribute = "owner"
@@ -80,10 +82,15 @@ func jobItems(j job.Job) (record, request item, err error) {
 		return nil, nil, fmt.Errorf("holds of job %s: %w", j.ID, err)
 	}
 	ttl := j.Deadline.Add(recordAge).Unix()
+	runDeadline := ""
+	if j.RunDeadline().After(j.Deadline) {
+		runDeadline = writeTime(j.RunDeadline())
+	}
 	record, err = attributevalue.MarshalMap(jobRecord{
 		ID: j.ID, Part: RecordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
 		Status: j.Status, OpenStatus: job.Pending, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
 		Webhook: j.Webhook, Trace: j.Trace, Estimate: j.Estimate.Milliseconds(), Holds: holds, TTL: ttl,
+		RunDeadline: runDeadline,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("record of job %s: %w", j.ID, err)

@@ -201,7 +201,11 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 }
 
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
-	body, err := encoded(job.TimeoutFailure())
+	j, err := s.get(ctx, id)
+	if err != nil {
+		return job.Job{}, storeError("expire a job", err)
+	}
+	body, err := encoded(j.LateFailure())
 	if err != nil {
 		return job.Job{}, err
 	}

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -88,9 +89,9 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	}
 	before, err := r.update(ctx, id, update{
 		set: "SET #status = if_not_exists(#open_status, :processing), #nonce = :nonce, #runs = #runs + :one, " +
-			"#started_at = if_not_exists(#started_at, :now)",
+			"#started_at = if_not_exists(#started_at, :now), #deadline = if_not_exists(#run_deadline, #deadline)",
 		condition: isOpen + " AND #nonce <> :nonce AND #deadline > :now AND #runs < :most",
-		names:     named("status", "open_status", "nonce", "runs", "started_at", "deadline"),
+		names:     named("status", "open_status", "nonce", "runs", "started_at", "deadline", "run_deadline"),
 		values: item{
 			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 			":nonce": text(nonce), ":one": number(1), ":now": text(writeTime(now)), ":most": number(job.MaxRuns),
@@ -105,7 +106,8 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 			return job.Job{}, job.ErrEnded
 		case before.Nonce == nonce:
 		case !now.Before(before.Deadline):
-			return job.Job{}, job.ErrOverdue
+			j, err := r.get(ctx, id)
+			return j, storeError("start a run", cmp.Or(err, error(job.ErrOverdue)))
 		default:
 			return job.Job{}, job.ErrNoRunsLeft
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"cutroom/shared/domain/job"
 )
 
 // expectedPage is the maximum number of rows in one read. The caller may be slow, and a read that
@@ -15,6 +17,8 @@ const (
 	expectedFiles = `select rowid, blob, ` + current + ` from file where rowid > ?3 order by rowid limit ?4`
 
 	expectedResults = `select id, coalesce(json_extract(result, '$.blob'), ''), status = 'completed' and completed_at > ?2
+			and coalesce(completed_at + 1000 * (select json_extract(cast(body as text), '$.options.` + job.ResultTTL + `')
+				from job_request where job_request.job = job.id) > ?1, 1)
 		from job where id > ?3 order by id limit ?4`
 )
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"time"
 
@@ -32,18 +33,19 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 		case j.Runs >= job.MaxRuns:
 			return job.ErrNoRunsLeft
 		}
+		j.Deadline = j.RunDeadline()
 		j.Status, j.Nonce, j.Runs = job.Processing, nonce, j.Runs+1
 		if j.StartedAt.IsZero() {
 			j.StartedAt = time.UnixMilli(millis(now)).UTC()
 		}
-		_, err = tx.ExecContext(ctx, "update job set status = ?, nonce = ?, runs = ?, started_at = ? where id = ?",
-			j.Status, j.Nonce, j.Runs, millis(j.StartedAt), id)
+		_, err = tx.ExecContext(ctx, `update job set status = ?, nonce = ?, runs = ?, started_at = ?, deadline = ?
+			where id = ?`, j.Status, j.Nonce, j.Runs, millis(j.StartedAt), millis(j.Deadline), id)
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, job.ErrOverdue) {
 		return job.Job{}, err
 	}
-	return j, nil
+	return j, err
 }
 
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
@@ -86,7 +88,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 			return err
 		}
 		if _, err = tx.ExecContext(ctx, reserveResult,
-			id, j.Account, result.Size, millis(now.Add(job.DefaultResultAge))); err != nil {
+			id, j.Account, result.Size, millis(j.ResultExpiry(job.DefaultResultAge))); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, addCounts, countsOf(job.Billed(j))...)

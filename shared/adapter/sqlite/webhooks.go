@@ -23,7 +23,7 @@ var (
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
 func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
-	if j.Webhook == "" {
+	if !j.Notifies() {
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "insert into webhook (id, job, account, due) values (?, ?, ?, ?)", j.ID, j.ID, j.Account,

@@ -2,6 +2,7 @@ package sqsqueue_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,37 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 				open = 1
 			}
 			conformance.Same(t, "open jobs", backlog.AccountOpen, open)
+		})
+	}
+}
+
+// No worker needs to run for a job to fail on time, and a job that has started keeps its deadline. The local AWS does
+// not support TimeoutSecondsPath.
+func TestExecutionFailsJobThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	cloud := local.Cloud(t)
+	for started, want := range map[bool]job.Failure{false: job.StartTimeoutFailure(), true: job.TimeoutFailure()} {
+		t.Run(fmt.Sprint("started: ", started), func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, cloud, `"TimeoutSecondsPath": "$.timeout"`, `"TimeoutSeconds": 2`,
+				`"SecondsPath": "$.rest"`, `"Seconds": 2`)
+			created := time.Now().UTC().Truncate(time.Millisecond)
+			conformance.OK(t, h.jobs.Accept(t.Context(), job.Job{
+				ID: "job_1", Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+				Request:   job.Request{Options: map[string]any{job.StartWithin: int64(2)}},
+				CreatedAt: created, Deadline: created.Add(2 * time.Second),
+			}, 0))
+			if started {
+				_, err := h.runs.Start(t.Context(), "job_1", "n1", created)
+				conformance.OK(t, err)
+			}
+			conformance.Same(t, "status of the execution", h.stopped(t, cloud.Config(), "job_1"), "SUCCEEDED")
+			j, err := h.runs.Get(t.Context(), "job_1")
+			conformance.OK(t, err)
+			conformance.Same(t, "failure", *j.Failure, want)
+			backlog, err := h.jobs.Backlog(t.Context(), job.VideoLane, "acme")
+			conformance.OK(t, err)
+			conformance.Same(t, "open jobs", backlog.AccountOpen, 0)
 		})
 	}
 }

@@ -5,6 +5,7 @@ package stepfn
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -17,8 +18,12 @@ const (
 	dispatchState = "Dispatch"
 	failRunState  = "FailRun"
 	failJobState  = "FailJob"
-	timeOutState  = "TimeOut"
-	freeOpenState = "FreeOpen"
+	lateState     = "Late"
+	// unstartedState fails a job that had to start earlier. If it has started, restState waits for its deadline.
+	unstartedState = "StartTimeOut"
+	restState      = "Rest"
+	timeOutState   = "TimeOut"
+	freeOpenState  = "FreeOpen"
 )
 
 // wholeJob is the error in a report that ends the job regardless of its current run. In other reports the error is
@@ -30,6 +35,7 @@ type input struct {
 	Account string `json:"account"`
 	Queue   string `json:"queue"`
 	Timeout int    `json:"timeout"` // for waiting and running, in seconds
+	Rest    int    `json:"rest"`    // how much longer a job may run that has started before the timeout, in seconds
 	Open    open   `json:"open"`
 }
 
@@ -49,8 +55,9 @@ type object = map[string]any
 // already ended, or another run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
-	if err != nil {
-		return "", fmt.Errorf("stepfn: encode the timeout failure: %w", err)
+	unstarted, errUnstarted := json.Marshal(job.StartTimeoutFailure())
+	if err := errors.Join(err, errUnstarted); err != nil {
+		return "", fmt.Errorf("stepfn: encode the timeout failures: %w", err)
 	}
 	definition, err := json.MarshalIndent(object{
 		"Comment": "Sends a job to its workers and records its end. The workers record results.",
@@ -71,7 +78,7 @@ func Definition(partition, table string) (string, error) {
 				// Retry only SQS errors, because a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
-					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},
+					{"ErrorEquals": []string{"States.Timeout"}, "ResultPath": "$.error", "Next": lateState},
 					{"ErrorEquals": []string{wholeJob}, "Next": failJobState},
 					{"ErrorEquals": []string{"States.ALL"}, "Next": failRunState},
 				},
@@ -81,6 +88,18 @@ func Definition(partition, table string) (string, error) {
 				":nonce": object{"S.$": "$.Error"}, ":failure": object{"S.$": "$.Cause"},
 			}),
 			failJobState: fail(partition, table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
+			lateState: object{
+				"Type": "Choice",
+				"Choices": []object{{"And": []object{
+					{"Variable": "$.rest", "IsPresent": true}, {"Variable": "$.rest", "NumericGreaterThan": 0},
+				}, "Next": unstartedState}},
+				"Default": timeOutState,
+			},
+			unstartedState: with(
+				fail(partition, table, dynamo.FailUnstarted(), object{":failure": object{"S": string(unstarted)}}),
+				"Catch", []object{{"ErrorEquals": []string{"States.ALL"}, "ResultPath": "$.error", "Next": restState}},
+			),
+			restState:    object{"Type": "Wait", "SecondsPath": "$.rest", "Next": timeOutState},
 			timeOutState: fail(partition, table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
 			freeOpenState: with(write(partition, table, dynamo.FreeOpen(), object{
 				"id":   object{"S.$": "$$.Execution.Input.open.set"},

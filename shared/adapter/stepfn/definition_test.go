@@ -53,7 +53,8 @@ func TestStateMachineAndStoreMakeTheSameWrites(t *testing.T) {
 		},
 	}
 	for name, state := range definition.States {
-		if state.Resource != "arn:aws:states:::dynamodb:updateItem" {
+		// Only executions fail jobs that have not started; package sqsqueue tests this.
+		if state.Resource != "arn:aws:states:::dynamodb:updateItem" || name == "StartTimeOut" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -49,10 +49,12 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 	if !ok {
 		return fault.New(fault.Internal, "The lane %q has no queue.", j.Lane)
 	}
+	most := j.RunDeadline().Sub(j.CreatedAt) - timeToEnd
+	timeout := min(j.Deadline.Sub(j.CreatedAt), most)
 	body, err := json.Marshal(input{
 		Job: j.ID, Account: j.Account, Queue: queue,
-		Timeout: int((j.Deadline.Sub(j.CreatedAt) - timeToEnd) / time.Second),
-		Open:    open{Set: at.Set, Elements: []string{at.Element}},
+		Timeout: int(timeout / time.Second), Rest: int((most - timeout) / time.Second),
+		Open: open{Set: at.Set, Elements: []string{at.Element}},
 	})
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "The job cannot be queued.")

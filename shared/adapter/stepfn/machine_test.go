@@ -72,10 +72,12 @@ func TestDispatchStartsOneExecution(t *testing.T) {
 			t.Errorf("got %d executions, want 1", len(executions.Executions))
 		}
 	})
-	t.Run("times out 15 s before the deadline, and contains the set of open jobs", func(t *testing.T) {
+	t.Run("ends 15 s before the deadline, or earlier if the job does not start in time, and contains the set of open jobs", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
-		if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
+		j := newJob()
+		j.Request.Options, j.Deadline = map[string]any{job.StartWithin: int64(20)}, j.CreatedAt.Add(20*time.Second)
+		if err := machine.Dispatch(t.Context(), j, entry); err != nil {
 			t.Fatal(err)
 		}
 		execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
@@ -85,8 +87,8 @@ func TestDispatchStartsOneExecution(t *testing.T) {
 			t.Fatal(err)
 		}
 		var input struct {
-			Timeout int
-			Open    struct {
+			Timeout, Rest int
+			Open          struct {
 				Set      string
 				Elements []string
 			}
@@ -94,8 +96,8 @@ func TestDispatchStartsOneExecution(t *testing.T) {
 		if err := json.Unmarshal([]byte(*started.Input), &input); err != nil {
 			t.Fatal(err)
 		}
-		if input.Timeout != 585 {
-			t.Errorf("the timeout is %d s, want 585", input.Timeout)
+		if input.Timeout != 20 || input.Rest != 565 {
+			t.Errorf("the job has %d s to start and %d s more to run, want 20 and 565", input.Timeout, input.Rest)
 		}
 		if got := input.Open; got.Set != entry.Set || !slices.Equal(got.Elements, []string{entry.Element}) {
 			t.Errorf("the entry of the open jobs is %+v, want %+v", got, entry)

@@ -30,6 +30,7 @@ const (
 	EngineError  Code = "engine_error"
 	WorkerLost   Code = "worker_lost"
 	TimedOut     Code = "timeout"
+	StartTimeout Code = "start_timeout"
 	Cancelled    Code = "cancelled"
 )
 
@@ -41,6 +42,10 @@ type Failure struct {
 
 func TimeoutFailure() Failure {
 	return Failure{TimedOut, "The job did not finish within 10 minutes of its creation."}
+}
+
+func StartTimeoutFailure() Failure {
+	return Failure{StartTimeout, "The job did not start within the time that its request set."}
 }
 
 func CancelledFailure() Failure { return Failure{Cancelled, "The job was cancelled."} }
@@ -198,7 +203,8 @@ type Job struct {
 	Nonce string
 
 	CreatedAt time.Time
-	Deadline  time.Time
+	// Deadline is earlier until the job starts if the request has the option StartWithin (see RunDeadline).
+	Deadline time.Time
 	// StartedAt is zero until the first run starts. CompletedAt is zero until the job ends.
 	StartedAt, CompletedAt time.Time
 
@@ -212,9 +218,25 @@ func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j
 	}
-	failure := TimeoutFailure()
+	failure := j.LateFailure()
 	j.Status, j.Nonce, j.CompletedAt, j.Failure = Failed, "", j.Deadline, &failure
 	return j
+}
+
+// LateFailure returns the failure of an open job whose deadline has passed.
+func (j Job) LateFailure() Failure {
+	if j.RunDeadline().After(j.Deadline) {
+		return StartTimeoutFailure()
+	}
+	return TimeoutFailure()
+}
+
+// RunDeadline returns the deadline that the job has once it has started.
+func (j Job) RunDeadline() time.Time {
+	if within := j.Request.seconds(StartWithin); within > 0 && within < MaxAge && j.StartedAt.IsZero() {
+		return j.Deadline.Add(MaxAge - within)
+	}
+	return j.Deadline
 }
 
 // leastProgress is the progress at which the remaining time is first estimated.

@@ -125,6 +125,7 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 		sigmas*deviation*math.Sqrt(float64(last))/float64(workers)
 	forecast.Start = spanOf(j, now, earliest, latest)
 	if shortest, longest, known := q.takes(j); known {
+		j.Deadline = j.RunDeadline()
 		forecast.Completion = spanOf(j, now, max(0, earliest)+shortest, latest+longest)
 	}
 	return forecast

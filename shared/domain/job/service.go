@@ -156,6 +156,9 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	j.Request.Spread = s.config.SpreadBlobs && len(j.Request.Inputs) == 0
 	j.CreatedAt = s.config.Now().UTC().Truncate(time.Millisecond)
 	j.Deadline = j.CreatedAt.Add(MaxAge)
+	if within := j.Request.seconds(StartWithin); within > 0 {
+		j.Deadline = j.CreatedAt.Add(min(within, MaxAge))
+	}
 	var claims []budget.Claim
 	if s.config.Budgets != nil {
 		var err error
@@ -247,7 +250,7 @@ func (s *Service) CheckResult(j Job) error {
 		notReady := fault.New(fault.Conflict, "The job is %s; its result is not ready.", j.Status)
 		notReady.RetryAfter = 2 * time.Second
 		return notReady
-	case s.config.Now().Sub(j.CompletedAt) >= s.config.ResultAge:
+	case !s.config.Now().Before(j.ResultExpiry(s.config.ResultAge)):
 		return ErrResultExpired
 	}
 	return nil

@@ -24,7 +24,7 @@ type Store interface {
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (Job, error)
 
-	// Expire marks a job that is past its deadline as timed out, and records the deadline as its end. The holds
+	// Expire fails a job that is past its deadline (see Job.LateFailure), and records the deadline as its end. The holds
 	// return to their budgets. Any other job is returned unchanged.
 	//
 	// Errors: fault.NotFound.
@@ -57,10 +57,11 @@ type Failer interface {
 // Runs has the methods with which a worker updates job records.
 type Runs interface {
 	// Start starts a run. The job becomes processing, its run count increases by one, and the nonce, which must not
-	// be empty, identifies the run. Starting the same nonce again succeeds and is not counted.
+	// be empty, identifies the run. The first run sets the deadline to RunDeadline. Starting the same nonce again
+	// succeeds and is not counted.
 	//
-	// Errors: fault.NotFound; fault.Conflict if the job has ended; ErrOverdue after the deadline; ErrNoRunsLeft after
-	// MaxRuns runs. On error, nothing changes.
+	// Errors: fault.NotFound; fault.Conflict if the job has ended; ErrOverdue and the job after the deadline;
+	// ErrNoRunsLeft after MaxRuns runs. On error, nothing changes.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
 	// Progress records a run's progress, clamped to the range 0 to 1. It never lowers the recorded progress.

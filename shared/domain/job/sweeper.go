@@ -131,7 +131,7 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	if err != nil {
 		return err
 	}
-	if j.Result == nil || s.Now().Sub(j.CompletedAt) >= s.ResultAge {
+	if j.Result == nil || !s.Now().Before(j.ResultExpiry(s.ResultAge)) {
 		return s.Blobs.DeleteAll(ctx, Folder(id))
 	}
 	kept := []string{j.Result.Blob, j.ThumbnailsBlob()}

@@ -24,6 +24,7 @@ import (
 type sweepWorld struct {
 	t       *testing.T
 	now     time.Time
+	db      *sqlite.DB
 	jobs    *sqlite.Jobs
 	blobs   *diskblob.Store
 	service *job.Service
@@ -40,7 +41,7 @@ func newSweepWorld(t *testing.T) *sweepWorld {
 	if w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs")); err != nil {
 		t.Fatal(err)
 	}
-	w.jobs = db.Jobs()
+	w.db, w.jobs = db, db.Jobs()
 	w.service = job.NewService(job.Config{Store: w.jobs, Now: clock, Random: rand.Reader})
 	resultAge, recordAge := w.service.Ages()
 	w.sweeper = &job.Sweeper{
@@ -57,14 +58,14 @@ func (w *sweepWorld) put(name string) {
 	}
 }
 
-func (w *sweepWorld) submit(name string) string {
+func (w *sweepWorld) submit(name string, options map[string]any) string {
 	w.t.Helper()
 	id, err := w.service.NewID()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.put(job.InputBlob(id, "data"))
-	submitted := job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}
+	submitted := job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane, Request: job.Request{Options: options}}
 	if _, err := w.service.Submit(w.t.Context(), submitted, 0, 0); err != nil {
 		w.t.Fatal(err)
 	}
@@ -114,12 +115,43 @@ func (w *sweepWorld) wantBlobs(when string, want ...string) {
 	}
 }
 
+func TestResultExpiresAfterRequestedTime(t *testing.T) {
+	w := newSweepWorld(t)
+	start := w.now
+	brief := w.submit("brief", map[string]any{job.ResultTTL: int64(60)})
+	w.complete(brief)
+	check := func(after time.Duration, blobs ...string) {
+		t.Helper()
+		w.now = start.Add(after)
+		j, err := w.service.Get(t.Context(), "acme", brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.service.CheckResult(j); (err == nil) != (len(blobs) > 0) || err != nil && !fault.Is(err, fault.NotFound) {
+			t.Errorf("after %v, reading the result: %v", after, err)
+		}
+		w.sweep()
+		w.wantBlobs(after.String(), blobs...)
+		expected := 0
+		for _, err := range w.db.Expected(t.Context(), w.now, w.now.Add(-job.DefaultResultAge)) {
+			if expected++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if expected != len(blobs) {
+			t.Errorf("after %v, %d blobs must exist, want %d", after, expected, len(blobs))
+		}
+	}
+	check(59*time.Second, "brief/result-good")
+	check(60 * time.Second)
+}
+
 // See docs/contract/jobs.md#retention.
 func TestSweeperFollowsRetention(t *testing.T) {
 	ctx := t.Context()
 	w := newSweepWorld(t)
 	start := w.now
-	done, waiting := w.submit("done"), w.submit("waiting")
+	done, waiting := w.submit("done", nil), w.submit("waiting", nil)
 	w.complete(done)
 	w.names["job_upload"] = "upload"
 	w.put(job.InputBlob("job_upload", "data")) // the request that creates this job is still in progress

@@ -84,8 +84,14 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Response, error)) 
 
 func (w *world) ended() job.Job {
 	w.Helper()
+	return w.endedWith(nil)
+}
+
+func (w *world) endedWith(options map[string]any) job.Job {
+	w.Helper()
 	j := job.Job{
-		ID: "job_1", Account: "acme", Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+		Request: job.Request{Options: options},
+		ID:      "job_1", Account: "acme", Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
 		Webhook: "https://example.com/hook", CreatedAt: w.now, Deadline: w.now.Add(job.MaxAge),
 	}
 	if err := w.db.Jobs().Accept(w.Context(), j, 0); err != nil {
@@ -187,6 +193,17 @@ func TestRetriesSendTheSameMessage(t *testing.T) {
 			t.Errorf("attempt %d is %+v", i+1, m)
 		}
 		signatures[m.Signature] = true
+	}
+}
+
+func TestMessageForUnwantedEventIsNotSent(t *testing.T) {
+	w := newWorld(t, status(204))
+	j := w.endedWith(map[string]any{job.WebhookEvents: "completed"})
+	if _, follows, err := w.Deliver(t.Context(), webhook.First(j.ID, "acme", w.now)); follows || err != nil {
+		t.Errorf("another attempt follows: %v, %v", follows, err)
+	}
+	if len(w.receiver.got) > 0 {
+		t.Errorf("sent %+v", w.receiver.got)
 	}
 }
 

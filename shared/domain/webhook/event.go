@@ -53,7 +53,7 @@ func (s Events) event(ctx context.Context, id string) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	if j.Webhook == "" || !j.Status.Terminal() {
+	if !j.Notifies() {
 		return Event{}, fault.New(fault.NotFound, "The job has no receiver.")
 	}
 	body, err := s.JobBody(j)

@@ -164,7 +164,7 @@ func failureOf(j job.Job) error {
 			}
 		}
 		return problems{bodyProblem(message)}
-	case job.TimedOut:
+	case job.TimedOut, job.StartTimeout:
 		return fault.New(fault.Timeout, "%s", message)
 	case job.Cancelled:
 		return fault.New(fault.Unavailable, "%s", message)

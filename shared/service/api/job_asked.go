@@ -76,7 +76,7 @@ func newResultBody(j job.Job, age time.Duration) *resultBody {
 	}
 	body := &resultBody{
 		MIME: j.Result.MIME, Size: j.Result.Size, Width: j.Result.Width, Height: j.Result.Height,
-		Duration: j.Result.Duration.Seconds(), ExpiresAt: timestamp(j.CompletedAt.Add(age)),
+		Duration: j.Result.Duration.Seconds(), ExpiresAt: timestamp(j.ResultExpiry(age)),
 	}
 	if signed := j.Result.Credentials; signed != nil {
 		body.Credentials = &credentialsBody{signed.SourceType, signed.SignedBy, timestamp(signed.SignedAt)}

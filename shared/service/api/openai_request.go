@@ -380,7 +380,7 @@ func (o *openAIRequest) takeResult(ctx context.Context, form *catalog.Form, sub 
 	if err := o.service.Jobs.CheckResult(*j); err != nil {
 		return err
 	}
-	for name, value := range j.Request.Options {
+	for name, value := range j.Request.EngineOptions() {
 		if sub[name] == nil {
 			sub[name] = &sent{name: name, text: fmt.Sprint(value)}
 		}

@@ -37,7 +37,7 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 		return err
 	}
 	resultAge, _ := s.Jobs.Ages()
-	until := j.CompletedAt.Add(resultAge)
+	until := j.ResultExpiry(resultAge)
 	if lifetime != nil {
 		if asked := s.Jobs.Now().Add(time.Duration(*lifetime) * time.Second); asked.Before(until) {
 			until = asked

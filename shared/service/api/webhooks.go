@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
@@ -24,12 +25,22 @@ func Webhooks(s *service) []route {
 	})
 }
 
+// jobForm adds the fields that the service defines for jobs of all models (docs/contract/jobs.md#call-options).
 func jobForm(m *catalog.Model) *catalog.Form {
-	form, most := *m.Form, int64(webhook.MaxURL)
+	form := *m.Form
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
-		Name: webhookField, Type: catalog.Text, Max: &most,
+		Name: webhookField, Type: catalog.Text, Max: new(int64(webhook.MaxURL)),
 		Description: "URL on the public internet that receives a signed POST when the job ends (an extension of this " +
 			"service). It must use https.",
+	}, catalog.Field{
+		Name: job.StartWithin, Type: catalog.Integer, Min: new(int64(1)), Max: new(int64(86400)),
+		Description: "The job fails with `start_timeout` if it has not started within this many seconds (an extension).",
+	}, catalog.Field{
+		Name: job.ResultTTL, Type: catalog.Integer, Min: new(int64(60)), Max: new(int64(job.DefaultResultAge / time.Second)),
+		Description: "The result is deleted this many seconds after the job's end (an extension).",
+	}, catalog.Field{
+		Name: job.WebhookEvents, Type: catalog.Choice, Values: []string{"completed,failed", "completed", "failed"},
+		Description: "The statuses for which `webhook_url` is called; by default both (an extension).",
 	})
 	return &form
 }

@@ -42,7 +42,11 @@ func (l *lane) prefetch(lease *lease) (handed bool) {
 	}
 	l.worker.loads[l.name].prefetched(1)
 	defer l.worker.loads[l.name].prefetched(-1)
-	overdue := time.NewTimer(j.Deadline.Sub(l.worker.config.Now()) - deadlineSlack)
+	left := j.Deadline.Sub(l.worker.config.Now())
+	if j.RunDeadline().Equal(j.Deadline) {
+		left -= deadlineSlack
+	}
+	overdue := time.NewTimer(left)
 	defer overdue.Stop()
 	select {
 	case l.received <- lease:
@@ -50,7 +54,7 @@ func (l *lane) prefetch(lease *lease) (handed bool) {
 	case <-lease.ctx.Done():
 		l.nack(lease, 0)
 	case <-overdue.C:
-		l.fail(lease, j, "", job.TimeoutFailure())
+		l.fail(lease, j, "", j.LateFailure())
 	}
 	return false
 }

@@ -108,7 +108,7 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	}
 	j := p.job
 	spec := engine.Spec{
-		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
+		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.EngineOptions(),
 		Duration: m.Duration,
 		Folder:   scratch, Output: filepath.Join(scratch, "output"+extension), Thumbnails: w.config.Posters != nil,
 	}

@@ -37,7 +37,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 		lease.logger.Warn("the job has no runs left")
 		l.fail(lease, job.Job{}, "", job.WorkerLostFailure())
 	case errors.Is(err, job.ErrOverdue):
-		l.fail(lease, job.Job{}, "", job.TimeoutFailure())
+		l.fail(lease, j, "", j.LateFailure())
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.drop(lease)
 	case lease.ctx.Err() != nil:

@@ -50,6 +50,9 @@ class Jobs:
         enhance_prompt: bool | None = None,
         self_anchor: bool | None = None,
         webhook_url: str | None = None,
+        webhook_events: str | None = None,
+        start_within: int | None = None,
+        result_ttl: int | None = None,
         idempotency_key: str | None = None,
     ) -> JobCreated:
         """Submits an edit as a job. `data` is the video or image to edit, or None for text to video.
@@ -66,6 +69,9 @@ class Jobs:
             "enhance_prompt": enhance_prompt,
             "self_anchor": self_anchor,
             "webhook_url": webhook_url,
+            "webhook_events": webhook_events,
+            "start_within": start_within,
+            "result_ttl": result_ttl,
         }
         form = {name: _text(value) for name, value in texts.items() if value is not None}
         given = {"reference_image": reference_image, "data": data}

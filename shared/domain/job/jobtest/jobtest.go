@@ -97,6 +97,15 @@ func (s *suite) acceptFor(lane job.Lane, account string) job.Job {
 	return j
 }
 
+// acceptWithin accepts a job that must start within the given number of seconds.
+func (s *suite) acceptWithin(seconds int64) job.Job {
+	s.Helper()
+	j := s.new(job.VideoLane, "acme")
+	j.Request.Options[job.StartWithin], j.Deadline = seconds, s.at(float64(seconds))
+	conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+	return j
+}
+
 func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	s.Helper()
 	j, err := s.Runs.Start(s.ctx, id, nonce, now)

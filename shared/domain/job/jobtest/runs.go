@@ -61,6 +61,20 @@ var startTests = []test{
 		s.unchanged(j)
 		s.start(j.ID, "n1", j.Deadline.Add(-time.Millisecond))
 	}},
+	{"is rejected if the job had to start earlier; otherwise extends its deadline", func(s *suite) {
+		j := s.acceptWithin(5)
+		refused, err := s.Runs.Start(s.ctx, j.ID, "n1", s.at(5))
+		s.is(err, job.ErrOverdue)
+		s.same("refused job", refused, j)
+		s.unchanged(j)
+		started := s.start(j.ID, "n1", s.at(4))
+		s.same("deadline", started.Deadline, s.now.Add(job.MaxAge))
+		got, err := s.Store.Expire(s.ctx, j.ID, s.at(6))
+		conformance.OK(s, err)
+		s.same("started job", got, started)
+		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
+		s.same("deadline of the second run", s.start(j.ID, "n2", s.at(300)).Deadline, started.Deadline)
+	}},
 	{"of an unknown id returns not found", func(s *suite) {
 		_, err := s.Runs.Start(s.ctx, "job_unknown", "n1", s.now)
 		conformance.Fails(s, err, fault.NotFound)

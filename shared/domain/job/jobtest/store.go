@@ -194,6 +194,17 @@ var expireTests = []test{
 		conformance.OK(s, err)
 		s.same("status", got.Status, job.Failed)
 	}},
+	{"fails a job that did not start in time", func(s *suite) {
+		j := s.acceptWithin(5)
+		got, err := s.Store.Expire(s.ctx, j.ID, s.at(9))
+		conformance.OK(s, err)
+		s.same("failure", *got.Failure, job.StartTimeoutFailure())
+		s.same("end", got.CompletedAt, s.at(5))
+		s.unchanged(got)
+		backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme")
+		conformance.OK(s, err)
+		s.same("open jobs", backlog.AccountOpen, 0)
+	}},
 	{"leaves an ended job unchanged", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))

@@ -204,6 +204,19 @@ var queueTests = []test{
 		s.due(after(time.Second-time.Millisecond), 10, 10)
 		s.due(after(time.Second), 10, 10, webhook.First(open.ID, "acme", after(time.Second)))
 	}},
+	{"no attempt is due for a job whose request leaves out its status", func(s *suite) {
+		for events, due := range map[string]int{"completed": 0, "failed": 1, "completed,failed": 1} {
+			j := job.Job{
+				ID: "job_" + events, Account: "acme", Key: "key", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
+				Request: job.Request{Options: map[string]any{job.WebhookEvents: events}},
+				Webhook: "https://example.com/hook", CreatedAt: start, Deadline: after(job.MaxAge),
+			}
+			conformance.OK(s, s.Jobs.Accept(s.ctx, j, 0))
+			conformance.OK(s, s.Jobs.Fail(s.ctx, j.ID, "", job.TimeoutFailure(), start))
+			s.due(start, 10, 10, []webhook.ScheduledAttempt{webhook.First(j.ID, "acme", start)}[:due]...)
+			conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
+		}
+	}},
 	{"the first attempt for a warning is due when the warning is recorded", func(s *suite) {
 		e := s.warned("acme", after(time.Second))
 		s.due(after(time.Second-time.Millisecond), 10, 10)
