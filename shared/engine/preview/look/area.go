@@ -28,16 +28,11 @@ const (
 )
 
 func grounds() []operation {
-	edit := func(name string, phrases ...string) operation {
-		return operation{name: name, phrases: phrases, takes: paint, still: true, label: arguments.ground}
+	var all []operation
+	for _, name := range []string{Ground, removed, blurred, personColor} {
+		all = append(all, operation{name: name, takes: paint, still: true, label: arguments.ground})
 	}
-	return []operation{
-		edit(Ground, "backdrop", "bg"),
-		edit(removed, "transparent background", "cut out the person", "cut out", "cutout", "isolate the person",
-			"green screen", "greenscreen", "chroma key"),
-		edit(blurred, "bokeh", "portrait mode", "shallow depth of field", "defocus the background"),
-		edit(personColor, "selective color", "color splash", "color pop", "splash of color"),
-	}
+	return all
 }
 
 // ground names the new background.
@@ -150,7 +145,7 @@ func (asked *request) recolor(instruction []part) {
 	for i := range asked.edits {
 		for at, p := range instruction {
 			if m := p.means.modifier; m != nil && m.isColor() && asked.edits[i].isGround() {
-				asked.edits[i].args.color = m.phrases[0]
+				asked.edits[i].args.color = m.name
 				instruction[at].class, instruction[at].means = filler, meaning{}
 			}
 		}
@@ -179,7 +174,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	change := func(modifier string) Area {
 		drop(instruction, func(other part) bool { return known(other) && len(other.means.phrase) == 0 })
 		for _, m := range learned().meanings[words(modifier)[0]] {
-			if m.modifier != nil && m.modifier.phrases[0] == modifier {
+			if m.modifier != nil && m.modifier.name == modifier {
 				p.means = m
 			}
 		}
@@ -234,7 +229,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	case others:
 		return nothing()
 	case color >= 0:
-		e.args.color = instruction[color].means.modifier.phrases[0]
+		e.args.color = instruction[color].means.modifier.name
 		return add()
 	case slices.ContainsFunc(instruction, func(p part) bool { return in("references", p.first.text) }):
 		return add()

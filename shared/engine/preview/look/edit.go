@@ -64,9 +64,8 @@ type operation struct {
 	// prompt.
 	rank int
 	// label names the edit with its arguments. If it is nil, the edit's name is used.
-	label   func(arguments) string
-	phrases []string
-	takes   kinds
+	label func(arguments) string
+	takes kinds
 	// needs means that the phrase requests nothing without an argument.
 	needs bool
 	// still means that the edit also works for pictures.
@@ -91,25 +90,17 @@ const (
 // operations lists the ordinary edits in the order of application.
 func operations() []operation {
 	return append(grounds(), []operation{
-		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length },
-			"remove the first", "cut the first", "skip", "cut off the first", "delete the first", "without the first", "trim the first",
-			"from the start", "from the beginning", "off the start", "off the beginning", "trim from the start"),
-		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) },
-			"cut the last", "cut off the last", "delete the last", "without the last", "trim the last", "shorten by", "shorten it by",
-			"from the end", "off the end", "trim from the end", "cut from the end"),
-		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length },
-			"keep the last", "only the last", "keep only the last", "final"),
+		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
+		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
+		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length }),
 		cutOut("trim", func(a arguments, length float64) (from, to float64) {
 			if len(a.numbers) > 1 {
 				return a.numbers[0], a.numbers[1]
 			}
 			return 0, a.number(1)
-		}, "first", "keep the first", "only the first", "keep only the first", "trim to", "cut to", "cut it to", "cut down to", "shorten to", "shorten",
-			"trim it to", "cut from", "trim from", "keep from"),
+		}),
 		{
 			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %.3gx", a.slower()) },
-			phrases: []string{"slow", "slow mo", "slomo", "slower", "slow down", "slow it down", "slowed down", "half speed",
-				"slow motion video", "half the speed", "reduce the speed", "decrease the speed", "speed down", "speed it down"},
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, c Clip) string {
@@ -125,8 +116,6 @@ func operations() []operation {
 		},
 		{
 			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %.3gx", a.faster()) },
-			phrases: []string{"speed up", "speed it up", "sped up", "fast forward", "fast motion", "time lapse", "timelapse",
-				"hyperlapse", "double speed", "double the speed", "increase the speed", "speed"},
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, _ Clip) string { return fmt.Sprintf("setpts=PTS/%g", a.faster()) },
@@ -134,15 +123,10 @@ func operations() []operation {
 			},
 			length: func(a arguments, length float64) float64 { return length / a.faster() },
 		},
-		{
-			name:    Reverse,
-			phrases: []string{"backward", "in reverse", "play in reverse", "play backward", "rewind", "reversed"},
-			filters: filters{Sound: func(arguments, Clip) string { return "areverse" }},
-		},
+		{name: Reverse, filters: filters{Sound: func(arguments, Clip) string { return "areverse" }}},
 		{
 			name: "rotate", label: func(a arguments) string { return fmt.Sprintf("rotate %d°", 90*a.turns()) },
-			phrases: []string{"rotated", "rotation", "turn 90", "turn 180", "turn it 90", "turn it 180", "turn upside down"},
-			takes:   angle | place, still: true,
+			takes: angle | place, still: true,
 			filters: filters{Shape: func(a arguments, _ Clip) string {
 				return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[a.turns()]
 			}},
@@ -153,22 +137,10 @@ func operations() []operation {
 				return width, height
 			},
 		},
-		{
-			name: "mirror", phrases: []string{"mirrored", "mirror image", "flip", "flipped", "flip horizontally", "flop",
-				"mirror horizontally", "flip it horizontally", "flip the video horizontally", "mirror it horizontally"},
-			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hflip" }},
-		},
-		{
-			name: "flip vertically",
-			phrases: []string{"upside down", "flip upside down", "vertical flip", "mirror vertically", "vertical mirror",
-				"flip it vertically", "flip the video vertically", "mirror it vertically"},
-			still: true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }},
-		},
+		{name: "mirror", still: true, filters: filters{Shape: func(arguments, Clip) string { return "hflip" }}},
+		{name: "flip vertically", still: true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }}},
 		{
 			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
-			phrases: []string{"cropped", "crop to", "crop it to", "square", "vertical", "vertical video", "vertical format",
-				"widescreen", "16:9", "9:16", "1:1", "4:3", "3:4", "4:5", "5:4", "3:2", "2:3", "21:9", "aspect ratio",
-				"tiktok", "instagram reel", "youtube short"},
 			takes: ratio, still: true,
 			filters: filters{Shape: func(a arguments, c Clip) string {
 				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
@@ -177,33 +149,22 @@ func operations() []operation {
 		},
 		{
 			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
-			phrases: []string{"zoom", "zoomed in", "close up", "closer", "enlarge", "magnify"},
-			takes:   factor, still: true,
+			takes: factor, still: true,
 			filters: filters{Shape: func(a arguments, c Clip) string {
 				return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom()) + c.around()
 			}},
 		},
 		{
 			name: Upscale, label: func(arguments) string { return "upscale 2x (bicubic)" },
-			phrases: []string{"upscaled", "double the size", "double size", "twice the size", "larger"},
-			takes:   factor, still: true,
+			takes: factor, still: true,
 			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
 		},
-		{
-			name: "denoise", phrases: []string{"remove the noise", "remove the grain", "reduce noise", "less noise", "noise reduction",
-				"clean up the noise", "denoised"},
-			still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }},
-		},
-		{
-			name: "deflicker", phrases: []string{"remove the flicker", "reduce flicker", "stop the flickering"},
-			filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }},
-		},
-		{name: Stabilize, phrases: []string{"stabilise", "stabilized", "stabilization", "steady", "less shaky", "shaky",
-			"remove the shake", "smooth the motion", "stabilize the camera"}},
+		{name: "denoise", still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }}},
+		{name: "deflicker", filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }}},
+		{name: Stabilize},
 		{
 			name: "letterbox", label: func(a arguments) string { return "letterbox " + a.shape(2.39) },
-			phrases: []string{"letterboxed", "letterbox to", "black bars", "cinema bars", "cinematic bars", "pad to"},
-			takes:   ratio, still: true,
+			takes: ratio, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
 				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'%[4]s,pad=%[2]d:%[3]d:-1:-1:black",
 					a.proportion(2.39), c.Width, c.Height, c.around())
@@ -211,44 +172,32 @@ func operations() []operation {
 		},
 		{
 			name: "border", label: func(a arguments) string { return a.colorOr("white") + " border" },
-			phrases: []string{"bordered", "picture frame", "photo frame", "add a frame", "white frame", "black frame"},
-			takes:   paint, still: true,
+			takes: paint, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
 				return fmt.Sprintf("drawbox=c=%s:t=%d", a.colorOr("white"), max(2, min(c.Width, c.Height)/24))
 			}},
 		},
 		{
 			name: Title, label: func(a arguments) string { return "text “" + shorten(a.text) + "”" },
-			phrases: []string{"title", "caption", "subtitle", "heading", "write", "say", "saying", "that say", "with the word",
-				"with the text", "watermark", "label"},
 			takes: quotation | place | paint, needs: true, still: true,
 		},
+		{name: Logo, takes: place, still: true},
 		{
-			name: Logo, phrases: []string{"this logo", "my logo", "the logo", "add logo", "my watermark", "logo in the corner"},
-			takes: place, still: true,
+			name:   "freeze the last frame",
+			takes:  seconds | end,
+			length: func(a arguments, length float64) float64 { return length + a.number(2) },
 		},
-		{
-			name:    "freeze the last frame",
-			phrases: []string{"freeze", "freeze frame", "freeze the end", "hold the last frame", "freeze the final frame"},
-			takes:   seconds | end,
-			length:  func(a arguments, length float64) float64 { return length + a.number(2) },
-		},
-		fading("fade in", start, "fade from black", "fade it in"),
-		fading("fade out", end, "fade to black", "fade it out"),
-		fading("fade in and out", start|end, "fade", "fade in fade out", "fade in and fade out"),
+		fading("fade in", start),
+		fading("fade out", end),
+		fading("fade in and out", start|end),
 		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
-			phrases: []string{"looped", "looping", "repeat", "repeat it", "loop it"}, takes: factor,
+			takes:  factor,
 			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
-		sound(Mute, "volume=0", "silent", "silence", "no sound", "no audio", "without sound", "without audio",
-			"remove the sound", "remove the audio", "delete the sound", "turn off the sound", "mute the sound", "mute the audio", "mute the video"),
-		sound("louder", "volume=6dB,alimiter=level=false", "increase the volume", "volume up", "turn up the volume",
-			"raise the volume", "turn it up"),
-		sound("quieter", "volume=-6dB", "decrease the volume", "lower the volume", "volume down", "turn down the volume",
-			"turn it down", "reduce the volume"),
-		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000", "normalize", "normalise",
-			"normalize the audio", "normalize the volume", "level the sound", "even out the volume"),
-		sound("denoise the sound", "afftdn=nf=-25", "denoise the audio",
-			"remove the background noise", "background noise", "remove the hiss", "remove the hum", "clean the sound", "clean up the sound", "clean up the audio", "reduce background noise"),
+		sound(Mute, "volume=0"),
+		sound("louder", "volume=6dB,alimiter=level=false"),
+		sound("quieter", "volume=-6dB"),
+		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000"),
+		sound("denoise the sound", "afftdn=nf=-25"),
 	}...)
 }
 
@@ -257,12 +206,7 @@ const shortest = 0.2
 
 // cutOut returns an operation that keeps the part of a clip between two times. The function `kept` returns these
 // times, in seconds.
-func cutOut(name string, kept func(a arguments, length float64) (from, to float64), phrases ...string) operation {
-	for _, phrase := range append(phrases, name) {
-		if strings.Contains(phrase, " the ") {
-			phrases = append(phrases, phrase+" second") // 1 second
-		}
-	}
+func cutOut(name string, kept func(a arguments, length float64) (from, to float64)) operation {
 	span := func(a arguments, length float64) (from, to float64) {
 		from, to = kept(a, length)
 		from = max(0, min(from, length))
@@ -286,7 +230,7 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		}
 	}
 	return operation{
-		name: name, phrases: phrases, takes: seconds, needs: true,
+		name: name, takes: seconds, needs: true,
 		label: func(a arguments) string {
 			switch {
 			case name != "trim":
@@ -304,7 +248,7 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 	}
 }
 
-func fading(name string, edges kinds, phrases ...string) operation {
+func fading(name string, edges kinds) operation {
 	filter := func(name string) func(arguments, Clip) string {
 		return func(a arguments, c Clip) string {
 			lasts := min(a.number(1), c.Length/2)
@@ -319,13 +263,13 @@ func fading(name string, edges kinds, phrases ...string) operation {
 		}
 	}
 	return operation{
-		name: name, phrases: phrases, takes: seconds | edges, filters: filters{Late: filter("fade"), Sound: filter("afade")},
+		name: name, takes: seconds | edges, filters: filters{Late: filter("fade"), Sound: filter("afade")},
 	}
 }
 
-func sound(name, filter string, phrases ...string) operation {
+func sound(name, filter string) operation {
 	return operation{
-		name: name, phrases: phrases, filters: filters{Sound: func(arguments, Clip) string { return filter }},
+		name: name, filters: filters{Sound: func(arguments, Clip) string { return filter }},
 	}
 }
 

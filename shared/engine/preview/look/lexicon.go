@@ -2,10 +2,6 @@ package look
 
 type entry struct {
 	name string
-	// phrases request the look, in the format that words returns.
-	phrases []string
-	// generic words request the look only if the prompt names no other look.
-	generic []string
 	// medium is true for artistic media, such as paint. Moods, such as weather, are applied first.
 	medium bool
 	ops    func() []Op

@@ -12,12 +12,11 @@ type Entry struct {
 
 // List returns the looks in order of application.
 func List() []Entry {
-	foreign := foreignNames()
+	english, foreign := phrasesIn(phrasesFile), phrasesIn(namesFile)
 	var list []Entry
 	for _, e := range lexicon() {
-		list = append(list, Entry{
-			Name: e.name, Words: slices.Concat(e.phrases, e.generic), Names: foreign[e.name], Medium: e.medium,
-		})
+		words := slices.Concat(english[e.name], english[e.name+"?"])
+		list = append(list, Entry{Name: e.name, Words: words, Names: foreign[e.name], Medium: e.medium})
 	}
 	return list
 }
@@ -25,12 +24,13 @@ func List() []Entry {
 // Changes returns the words of each small change, such as "brighter", and of each ordinary edit. The first word in
 // each list is the name.
 func Changes() [][]string {
+	english := phrasesIn(phrasesFile)
 	var list [][]string
 	for _, m := range modifiers() {
-		list = append(list, slices.Clone(m.phrases))
+		list = append(list, append([]string{m.name}, english[m.name]...))
 	}
 	for _, o := range operations() {
-		list = append(list, append([]string{o.name}, o.phrases...))
+		list = append(list, append([]string{o.name}, english[o.name]...))
 	}
 	return list
 }

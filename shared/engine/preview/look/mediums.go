@@ -4,42 +4,17 @@ import "cutroom/shared/engine/preview/look/oklab"
 
 func mediums() []entry {
 	return []entry{
-		{"watercolor", []string{"watercolor", "watercolour", "water color", "aquarelle", "gouache"}, nil, true, watercolor},
-		{
-			"oil painting", []string{"oil painting", "oil paint", "oil", "renaissance", "rembrandt", "acrylic"},
-			[]string{"painting", "painted", "painterly"}, true, oilPainting,
-		},
-		{
-			"impressionist", []string{
-				"van gogh", "starry night", "impressionist", "impressionism", "expressionist", "monet", "brush strokes",
-				"brushstrokes",
-			},
-			nil, true, impressionist,
-		},
-		{
-			"pencil sketch", []string{"pencil", "sketch", "pencil sketch", "graphite", "hand drawn", "line art"},
-			[]string{"drawing", "drawn"}, true, pencilSketch,
-		},
-		{"charcoal", []string{"charcoal", "charcoal drawing", "charcoal sketch"}, nil, true, charcoal},
-		{
-			"anime", []string{"anime", "manga", "ghibli", "studio ghibli", "cel shaded", "cel shading"},
-			[]string{"animation"}, true, anime,
-		},
-		{"comic", []string{"comic", "comic book", "graphic novel", "ink", "inked", "toon", "cartoon"}, []string{"superhero"}, true, comic},
-		{
-			"pixel art",
-			[]string{
-				"pixel art", "pixel", "pixelated", "mosaic", "8 bit", "16 bit", "8bit", "16bit", "retro game", "video game", "arcade",
-				"minecraft", "voxel",
-			},
-			nil, true, pixelArt,
-		},
-		{"toy bricks", []string{"lego", "legos", "brick", "toy brick", "building block"}, nil, true, toyBricks},
-		{"stained glass", []string{"stained glass", "cathedral window", "tiffany"}, nil, true, stainedGlass},
-		{
-			"blueprint", []string{"blueprint", "technical drawing", "schematic", "architectural drawing", "cyanotype"}, nil,
-			true, blueprint,
-		},
+		{name: "watercolor", medium: true, ops: watercolor},
+		{name: "oil painting", medium: true, ops: oilPainting},
+		{name: "impressionist", medium: true, ops: impressionist},
+		{name: "pencil sketch", medium: true, ops: pencilSketch},
+		{name: "charcoal", medium: true, ops: charcoal},
+		{name: "anime", medium: true, ops: anime},
+		{name: "comic", medium: true, ops: comic},
+		{name: "pixel art", medium: true, ops: pixelArt},
+		{name: "toy bricks", medium: true, ops: toyBricks},
+		{name: "stained glass", medium: true, ops: stainedGlass},
+		{name: "blueprint", medium: true, ops: blueprint},
 	}
 }
 

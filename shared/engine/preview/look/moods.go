@@ -8,100 +8,30 @@ import (
 
 func moods() []entry {
 	return []entry{
-		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},
-		{"spring", []string{"spring", "cherry blossom", "sakura", "blossom", "springtime"}, nil, false, spring},
-		{
-			"winter", []string{
-				"winter", "snow", "snowy", "snowing", "snowfall", "icy", "ice", "frost", "frozen", "blizzard", "arctic",
-				"christmas",
-			},
-			nil, false, winter,
-		},
-		{
-			"underwater", []string{"underwater", "under water", "under the sea", "submerged", "aquarium", "deep sea"}, nil,
-			false, underwater,
-		},
-		{
-			"golden hour", []string{"golden hour", "golden", "sunrise", "sunlit", "warm light", "dawn"},
-			[]string{"sunny", "summer"}, false, goldenHour,
-		},
-		{"sunset", []string{"sunset", "dusk", "evening", "twilight"}, nil, false, sunset},
-		{
-			"night", []string{"night", "midnight", "moonlight", "moonlit", "nighttime", "at night", "night time"}, nil, false,
-			night,
-		},
-		{"rain", []string{"rain", "rainy", "raining", "storm", "stormy", "thunderstorm", "downpour"}, nil, false, rainy},
-		{"fog", []string{"fog", "foggy", "mist", "misty", "haze", "hazy"}, nil, false, fog},
-		{
-			"fire", []string{
-				"fire", "on fire", "flames", "inferno", "lava", "volcano", "hell", "apocalypse", "apocalyptic", "burning",
-			},
-			nil, false, fire,
-		},
-		{
-			"cyberpunk neon",
-			[]string{
-				"cyberpunk", "neon", "neon light", "blade runner", "futuristic", "sci fi", "science fiction", "synthwave", "tokyo",
-				"cyberpunk neon", "neon city",
-			},
-			nil, false, cyberpunk,
-		},
-		{
-			"vaporwave", []string{"vaporwave", "vapor wave", "retrowave", "outrun"}, []string{"80s", "1980s", "eighties"}, false,
-			vaporwave,
-		},
-		{
-			"dreamy", []string{
-				"dreamy", "dream", "dreamlike", "fairy tale", "fairytale", "fantasy", "magical", "ethereal", "soft focus", "pastel",
-			},
-			nil, false, dreamy,
-		},
-		{
-			"horror", []string{"horror", "scary", "creepy", "haunted", "spooky", "zombie", "halloween", "gothic"}, nil, false,
-			horror,
-		},
-		{
-			"cinematic", []string{"cinematic", "blockbuster", "teal and orange", "hollywood", "film look"},
-			[]string{"movie", "film", "dramatic"}, false, cinematic,
-		},
-		{"film noir", []string{"noir", "film noir", "detective", "1940s", "40s", "hitchcock"}, nil, false, filmNoir},
-		{
-			"sepia", []string{
-				"sepia", "old photo", "old photograph", "daguerreotype", "antique", "victorian", "19th century", "wild west",
-				"1800s",
-			},
-			nil, false, sepia,
-		},
-		{
-			"vintage film",
-			[]string{
-				"vintage", "vintage film", "retro", "old film", "super 8", "8mm", "16mm", "70s", "1970s", "60s", "1960s", "kodak",
-				"polaroid", "nostalgic", "analog", "analogue", "analog film",
-			},
-			nil, false, vintageFilm,
-		},
-		{
-			"vhs", []string{
-				"vhs", "vhs tape", "videotape", "video tape", "camcorder", "glitch", "glitchy", "90s", "1990s", "found footage", "crt",
-			},
-			nil, false, vhs,
-		},
-		{
-			"thermal", []string{
-				"thermal", "thermal camera", "heat map", "heatmap", "heat vision", "thermal vision", "predator", "flir",
-			},
-			nil, false, thermal,
-		},
-		{"night vision", []string{"night vision", "nightvision", "military", "surveillance"}, nil, false, nightVision},
-		{
-			"enhanced", []string{
-				"enhance", "enhanced", "auto enhance", "improve", "improved", "better", "color correct", "color corrected",
-				"colour correct", "colour corrected", "color correction", "colour correction", "professional",
-			},
-			nil, false, enhance,
-		},
-		{"matrix", []string{"matrix", "the matrix", "hacker"}, nil, false, matrix},
-		{"x-ray", []string{"x ray", "xray", "x rays", "radiograph", "negative", "inverted"}, nil, false, xray},
+		{name: "autumn", ops: autumn},
+		{name: "spring", ops: spring},
+		{name: "winter", ops: winter},
+		{name: "underwater", ops: underwater},
+		{name: "golden hour", ops: goldenHour},
+		{name: "sunset", ops: sunset},
+		{name: "night", ops: night},
+		{name: "rain", ops: rainy},
+		{name: "fog", ops: fog},
+		{name: "fire", ops: fire},
+		{name: "cyberpunk neon", ops: cyberpunk},
+		{name: "vaporwave", ops: vaporwave},
+		{name: "dreamy", ops: dreamy},
+		{name: "horror", ops: horror},
+		{name: "cinematic", ops: cinematic},
+		{name: "film noir", ops: filmNoir},
+		{name: "sepia", ops: sepia},
+		{name: "vintage film", ops: vintageFilm},
+		{name: "vhs", ops: vhs},
+		{name: "thermal", ops: thermal},
+		{name: "night vision", ops: nightVision},
+		{name: "enhanced", ops: enhance},
+		{name: "matrix", ops: matrix},
+		{name: "x-ray", ops: xray},
 	}
 }
 

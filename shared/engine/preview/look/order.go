@@ -161,7 +161,7 @@ func spread(p *part, at int, found []ordered, modified bool) {
 	}
 	given := p.arguments
 	if m := p.means.modifier; m != nil && m.isColor() {
-		given = []argument{{paint, func(a *arguments) { a.color = m.phrases[0] }}}
+		given = []argument{{paint, func(a *arguments) { a.color = m.name }}}
 	}
 	for _, a := range given {
 		next := 0

@@ -88,7 +88,7 @@ func (asked *wishes) names() []string {
 		names = append(names, asked.medium.name)
 	}
 	for _, m := range asked.modifiers {
-		switch name := m.phrases[0]; {
+		switch name := m.name; {
 		case m.by < 1:
 			names = append(names, name+" (slight)")
 		case m.by > 1:
@@ -173,7 +173,7 @@ func (asked *wishes) add(e *entry) bool {
 
 // modify adds a modifier with a strength. It returns false if there are already maxModifiers other modifiers.
 func (asked *wishes) modify(m *modifier, by float64) bool {
-	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.phrases[0] == m.phrases[0] }) {
+	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.name == m.name }) {
 		return true
 	}
 	if len(asked.modifiers) == maxModifiers {

@@ -108,10 +108,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 		if got := Read(e.name, nil).Understood; !slices.Equal(got, []string{e.name}) {
 			t.Errorf("the name %q asks for %q", e.name, got)
 		}
-		for _, phrase := range e.phrases {
-			claim(phrase, e.name)
-		}
-		for _, phrase := range e.generic {
+		for _, phrase := range slices.Concat(phrasesIn(phrasesFile)[e.name], phrasesIn(phrasesFile)[e.name+"?"]) {
 			claim(phrase, e.name)
 		}
 		tables := 0
@@ -155,7 +152,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 		}
 	}
 	for _, m := range modifiers() {
-		for _, phrase := range m.phrases {
+		for _, phrase := range phrasesIn(phrasesFile)[m.name] {
 			claim(phrase, "a modifier")
 		}
 	}
@@ -167,7 +164,7 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 func isShort(name string) bool { return name == blurred || name == personColor }
 
 func TestForeignNamesSelectLooks(t *testing.T) {
-	names := foreignNames()
+	names := phrasesIn(namesFile)
 	for name := range names {
 		change := slices.ContainsFunc(Changes(), func(words []string) bool { return words[0] == name })
 		if !slices.Contains(Names(), name) && !change {
@@ -176,7 +173,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 	}
 	for _, words := range Changes() {
 		name := words[0]
-		color := slices.ContainsFunc(modifiers(), func(m modifier) bool { return m.phrases[0] == name && m.isColor() })
+		color := slices.ContainsFunc(modifiers(), func(m modifier) bool { return m.name == name && m.isColor() })
 		if len(names[name]) == 0 && !color && name != "soft" {
 			t.Errorf("%s has no name in other languages", name)
 		}

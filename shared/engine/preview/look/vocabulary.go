@@ -7,8 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// namesFile has the names of looks in languages other than English.
+// phrasesFile has the English phrases for looks, changes and edits; namesFile has them in other languages.
 //
+//go:embed phrases.txt
+var phrasesFile string
+
 //go:embed names.txt
 var namesFile string
 
@@ -34,7 +37,7 @@ func (m meaning) name() string {
 	case m.edit != nil:
 		return m.edit.name
 	}
-	return m.modifier.phrases[0]
+	return m.modifier.name
 }
 
 // vocabulary contains every phrase that a prompt may use.
@@ -53,20 +56,22 @@ type vocabulary struct {
 var learned = sync.OnceValue(func() *vocabulary {
 	v := &vocabulary{meanings: map[string][]meaning{}, words: map[string]bool{}, long: map[rune][]string{},
 		owners: map[string][]string{}}
-	foreign := foreignNames()
+	english, foreign := phrasesIn(phrasesFile), phrasesIn(namesFile)
+	learn := func(name string, m meaning) {
+		v.learn([]string{name}, m)
+		v.learn(english[name], m)
+		v.learn(foreign[name], m)
+	}
 	for _, e := range lexicon() {
-		v.learn(e.phrases, meaning{look: &e})
-		v.learn(e.generic, meaning{look: &e, generic: true})
-		v.learn(foreign[e.name], meaning{look: &e})
+		learn(e.name, meaning{look: &e})
+		v.learn(english[e.name+"?"], meaning{look: &e, generic: true})
 	}
 	for _, m := range modifiers() {
-		v.learn(m.phrases, meaning{modifier: &m})
-		v.learn(foreign[m.phrases[0]], meaning{modifier: &m})
+		learn(m.name, meaning{modifier: &m})
 	}
 	for rank, o := range operations() {
 		o.rank = rank
-		v.learn(append(o.phrases, o.name), meaning{edit: &o})
-		v.learn(foreign[o.name], meaning{edit: &o})
+		learn(o.name, meaning{edit: &o})
 	}
 	v.known = set(friendsFile)
 	for word := range units() {
@@ -102,10 +107,10 @@ func (v *vocabulary) learn(phrases []string, m meaning) {
 	}
 }
 
-// foreignNames returns the phrases in namesFile, keyed by look name.
-func foreignNames() map[string][]string {
+// phrasesIn returns the phrases in a file, keyed by name.
+func phrasesIn(file string) map[string][]string {
 	names := map[string][]string{}
-	for line := range strings.Lines(namesFile) {
+	for line := range strings.Lines(file) {
 		line = strings.TrimSpace(line)
 		if name, phrases, found := strings.Cut(line, ": "); found && !strings.HasPrefix(line, "#") {
 			names[name] = strings.Split(phrases, ", ")
