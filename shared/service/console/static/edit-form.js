@@ -121,8 +121,7 @@ export class Form {
     this.learn(model);
   }
 
-  // learn disables fields that the engine ignores, and shows why it ignores them. It also offers the engine's
-  // options.
+  // learn hides fields that the engine ignores. It also offers the engine's options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -134,7 +133,7 @@ export class Form {
     }
     for (const one of this.models) if ((await factsOf(one)).unsupported) this.forbid(one);
     if (model !== this.chosen) return;
-    this.grey();
+    this.settle();
     this.name();
     const known = await looks();
     if (model !== this.chosen || !known?.looks.length) return;
@@ -162,20 +161,15 @@ export class Form {
     } } }, words)));
   }
 
-  // grey marks the controls that have no effect in combination with the current values.
-  grey() {
+  // settle hides the controls that have no effect in combination with the current values.
+  settle() {
     const filled = { prompt: this.prompt.value.trim(), reference_image: this.takesReference && this.reference };
     const places = new Map([...this.options].map(([name, control]) => [name, [control, control.closest(".field, .toggle")]]));
     places.set("seed", [this.seed, this.seed.closest(".field")]);
     for (const [name, [control, place]] of places) {
       const rule = this.ignores?.[name];
       const idle = Boolean(rule && !(rule.unless && filled[rule.unless]));
-      control.disabled = idle;
-      place.classList.toggle("idle", idle);
-      place.querySelector(".why")?.remove();
-      if (idle) place.append(make("small", { class: "why", id: `why-${name}` }, rule.why));
-      if (idle) control.setAttribute("aria-describedby", `why-${name}`);
-      else control.removeAttribute("aria-describedby");
+      control.disabled = place.hidden = idle;
     }
   }
 
@@ -207,7 +201,7 @@ export class Form {
     this.counter.textContent = length > longest * countFrom ? `${number(length)} of ${number(longest)} characters` : "";
     this.counter.classList.toggle("over", length > longest);
     this.hints.soon();
-    this.grey();
+    this.settle();
   }
 
   name() {
@@ -243,7 +237,7 @@ export class Form {
     this.reference = image;
     this.showReference();
     this.hints.soon();
-    this.grey();
+    this.settle();
     this.onreference?.(image);
   }
 

@@ -80,14 +80,16 @@ export class Run {
 
   // unchanged reports whether the result is the same as the input.
   get unchanged() {
-    return this.phase === "done" && this.job?.changed === false;
+    return (this.phase === "done" || this.phase === "fetching") && this.job?.changed === false;
   }
+
+  get outcome() { return this.unchanged ? "Unchanged" : "Done"; }
 
   words() {
     return {
       reading: "Reading the file", uploading: this.mode?.id === "words" ? "Sending" : "Uploading", waiting: "Waiting for a worker",
       editing: kindOf(this.model).doing, lost: "The connection was lost; retrying", fetching: "Fetching the result",
-      done: this.unchanged ? "Unchanged" : "Done", failed: "Failed", cancelled: "Cancelled",
+      done: this.outcome, failed: "Failed", cancelled: "Cancelled",
     }[this.phase];
   }
 

@@ -132,7 +132,7 @@ export class Strip {
         press.title = words;
       }
       when.textContent = shortAgo(run.job?.created_at || run.began);
-      state.textContent = run.phase === "fetching" && !run.working ? "Done" : run.working && run.share !== undefined && run.phase !== "waiting" ? `${Math.floor(run.share * 100)} %` : run.words();
+      state.textContent = run.phase === "fetching" && !run.working ? run.outcome : run.working && run.share !== undefined && run.phase !== "waiting" ? `${Math.floor(run.share * 100)} %` : run.words();
       bar.style.setProperty("--share", run.working ? run.share || 0 : 0);
       const key = run.url ? "result" : run.source?.url ? "source" : run.job?.status;
       if (key === pictured) return;
