@@ -163,6 +163,10 @@ func jobs(t *testing.T, s shell) {
 	if got.code != 9 || got.stdout != "hat.png\n" || !strings.Contains(got.stderr, "the result is unchanged") {
 		t.Errorf("a prompt of which nothing is followed: %+v", got)
 	}
+	got = s.run("image", "look.png", "-p", "blur the background", "--resolution", "480p", "-o", "blurred.png")
+	if got.code != 9 || !strings.Contains(got.stderr, "the result is unchanged: No person was found") {
+		t.Errorf("a picture without a person: %+v", got)
+	}
 	s.works("jobs", "download", id, "-o", "same.png")
 	if !bytes.Equal(s.read("out.png"), s.read("same.png")) {
 		t.Error("two downloads differ")

@@ -79,7 +79,7 @@ func failures(results []result) (err error) {
 		if done.Error != "" {
 			count++
 		}
-		err = cmp.Or(err, checkChanged(done.Changed))
+		err = cmp.Or(err, checkChanged(done.Changed, done.Notice))
 	}
 	if count == 0 {
 		return err
@@ -143,7 +143,7 @@ func (e *editor) summary(results []result) error {
 	list := e.invocation.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {
 		status := done.Status
-		if checkChanged(done.Changed) != nil {
+		if checkChanged(done.Changed, "") != nil {
 			status = "unchanged"
 		}
 		if err := list.add(done, done.Input, status, cmp.Or(done.JobID, "-"),

@@ -85,15 +85,15 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	case output != "-":
 		err = e.invocation.printPath(output)
 	}
-	return cmp.Or(err, checkChanged(done.Changed))
+	return cmp.Or(err, checkChanged(done.Changed, done.Notice))
 }
 
-// checkChanged returns ErrUnchanged if a result is known to be unchanged.
-func checkChanged(changed *bool) error {
-	if changed != nil && !*changed {
-		return ErrUnchanged
+// checkChanged returns ErrUnchanged with the reason if a result is known to be unchanged.
+func checkChanged(changed *bool, why string) error {
+	if changed == nil || *changed {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %s", ErrUnchanged, cmp.Or(strings.TrimPrefix(why, "Nothing was changed: "), "the engine gives no reason"))
 }
 
 // resolve sets the model to its canonical id. If no model is named, it chooses a model.
@@ -217,7 +217,7 @@ func (e *editor) report(done result) {
 	if len(done.Understood) > 0 {
 		e.invocation.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
 	}
-	if done.Notice != "" {
+	if done.Notice != "" && checkChanged(done.Changed, "") == nil { // otherwise, the error has the notice
 		e.invocation.note("%s", done.Notice)
 	}
 }

@@ -284,7 +284,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 		default:
 			err = s.showJob(job)
 		}
-		return cmp.Or(err, checkChanged(job.Changed))
+		return cmp.Or(err, checkChanged(job.Changed, job.Notice))
 	})
 }
 

@@ -58,7 +58,7 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("the job %s failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-var ErrUnchanged = errors.New("the result is unchanged, because the engine could not follow any part of the prompt")
+var ErrUnchanged = errors.New("the result is unchanged")
 
 // InterruptedError is the error for a command that was interrupted while waiting for a job or
 // downloading its result to Output.
