@@ -167,6 +167,11 @@ var properties = map[string]map[string]func(e edited) bool{
 		"plain": func(e edited) bool { return e.after.tones < e.before.tones/2 },
 		"clean": func(e edited) bool { return e.after.grain < e.before.grain && e.after.contrast > 0.9*e.before.contrast },
 	},
+	"old movie": {
+		"gray":     func(e edited) bool { return e.after.color < 0.3*e.before.color },
+		"grain":    func(e edited) bool { return e.after.grain > 5*e.before.grain },
+		"flickers": func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 8 },
+	},
 	"vintage film": {
 		"faded blacks": func(e edited) bool { return e.after.white < e.before.white && e.after.contrast < e.before.contrast },
 		"warm":         func(e edited) bool { return e.after.warmth > e.before.warmth+15 },

@@ -279,9 +279,7 @@ func (g *graph) length(units float64) float64 {
 }
 
 // pixels converts units to whole pixels, at least 1.
-func (g *graph) pixels(units float64) int {
-	return look.Pixels(units, g.size.Width, g.size.Height)
-}
+func (g *graph) pixels(units float64) int { return look.Pixels(units, g.size.Width, g.size.Height) }
 
 // blurFactor returns the factor by which a picture may shrink before a blur, which hides the loss.
 func blurFactor(pixels float64) int {

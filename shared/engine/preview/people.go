@@ -264,9 +264,7 @@ func (e *edit) needsMasks() bool {
 }
 
 // paints reports whether a requested look erases faces.
-func (e *edit) paints() bool {
-	return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Person))
-}
+func (e *edit) paints() bool { return erasesFaces(e.look()) || erasesFaces(e.lookOf(look.Person)) }
 
 func erasesFaces(asked look.Look) bool {
 	return slices.ContainsFunc(asked.Names, func(name string) bool {
@@ -283,7 +281,7 @@ func (e *edit) lookOf(area look.Area) look.Look {
 
 // area returns the link of a gray mask of the result's size.
 func (e *edit) area(plane, filters string) string {
-	return e.filter(fmt.Sprintf("format=gbrp,extractplanes=%s,zscale=w=%d:h=%d:f=bicubic:%s%s",
+	return e.filter(fmt.Sprintf("format=gbrp,extractplanes=%s,gblur=sigma=1.2,zscale=w=%d:h=%d:f=bicubic:%s%s",
 		plane, e.size.Width, e.size.Height, keepRange, filters), "[0:v:0]")
 }
 
@@ -322,7 +320,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 	wanted, replaced := look.FindGround(e.asked.Edits)
 	edge := "clip((val-48)*255/160,0,255)"
 	if replaced { // avoid a fringe of the old background
-		edge = "clip((val-96)*255/128,0,255)"
+		edge = "clip((val-128)*255/112,0,255)"
 	}
 	mask := e.area("r", ",lut=c0="+levels(edge))
 	if replaced && wanted.Removed() && wanted.Color("") == "" {

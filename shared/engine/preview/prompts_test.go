@@ -110,6 +110,10 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, `put "SALE 50%" at the top`, sample, "text “SALE 50%”", "", func(p played) bool {
 			return p.changed(image.Rect(0, 5, 320, 30)) > 8 && p.changed(image.Rect(0, 60, 320, 180)) < 3
 		}},
+		{both, `put "SALE!" at the top in red`, sample, "red text “SALE!”", "", func(p played) bool {
+			old, now := measure(p.before[0].part(image.Rect(100, 5, 220, 30))), measure(p.after[0].part(image.Rect(100, 5, 220, 30)))
+			return now.red-now.blue > old.red-old.blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3
+		}},
 		{clip, "mute", sample, "mute", "", func(p played) bool { return loudness(t, p.path) < -80 && between(p.before[0], p.after[0]) < 3 }},
 		{clip, "louder", sample, "louder", "", func(p played) bool { return loudness(t, p.path) > usual+3 && between(p.before[0], p.after[0]) < 3 }},
 		{both, "blur the background", personClip, "blur (background)", "", func(p played) bool {
@@ -119,6 +123,18 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
 		}},
+		{both, "put her on a beach", personClip, "background: bay", "", func(p played) bool {
+			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
+		}},
+		{both, "everything black and white except her", personClip, "grayscale (background)", "", func(p played) bool {
+			return measure(p.after[0].part(wall)).color < 6 && p.changed(head) < 4
+		}},
+		{both, "watercolor but leave the background alone", personClip, "watercolor (person)", "", func(p played) bool {
+			return p.changed(wall) < 4 && p.changed(head) > 4
+		}},
+		{both, "old movie", sample, "old movie", "", func(p played) bool { return p.now.color < 0.3*p.old.color && p.now.grain > 4*p.old.grain }},
+		{both, "it's too dark", sample, "brighter", "", func(p played) bool { return p.now.light > p.old.light+10 }},
+		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "anime only on the person", sample, "", "anime (person)", nil},
 		{both, "add sunglasses", personClip, "", "add sunglasses", nil},
 		{both, "remove the person", personClip, "", "remove the person", nil},

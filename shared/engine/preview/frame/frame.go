@@ -189,9 +189,7 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	return &e.edited, nil
 }
 
-func (p *plan) idle() bool {
-	return len(p.program.steps) == 0 && p.settle == nil && p.finish == nil
-}
+func (p *plan) idle() bool { return len(p.program.steps) == 0 && p.settle == nil && p.finish == nil }
 
 // Edits are never concurrent, so run may modify the plan.
 func (p *plan) run(w *workspace, at time.Duration) {

@@ -53,22 +53,28 @@ func (a arguments) ground() string {
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
+		if area := sparedBy(instruction); area != Whole {
+			asked.spare(found, split, i, area)
+		}
+	}
+	for i, instruction := range split {
+		if found[i] != Whole || sparedBy(instruction) != Whole {
+			continue
+		}
 		at := max(slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() }),
 			slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed }))
 		last := i > 0 && i+1 == len(split) && asked.grounded()
 		switch {
 		case at >= 0:
 			found[i] = asked.ground(prompt, instruction, at)
-		case in("exceptions", instruction[0].first.text) && i > 0 && hasPerson(instruction):
-			found[i-1] = Background
-		case excepts(instruction):
-			found[i] = Background
-			drop(instruction, isPersonWord)
+		case asked.placed(prompt, instruction):
 		case isColored(instruction):
 			drop(instruction, func(part) bool { return true })
 		case last && instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool { return p.whole }):
 			asked.recolor(instruction) // "remove the background and make it white"
-		case isPerson(instruction):
+		case isPerson(instruction), i > 0 && found[i-1] == Background && about(instruction) == Person && !slices.ContainsFunc(instruction, func(p part) bool {
+			return p.class == content && !isPersonWord(p)
+		}):
 			found[i] = Person
 			drop(instruction, isPersonWord)
 		}
@@ -85,20 +91,133 @@ func (asked *request) grounded() bool {
 	return found
 }
 
-func hasPerson(instruction []part) bool {
-	return slices.ContainsFunc(instruction, isPersonWord)
-}
+func hasPerson(instruction []part) bool { return slices.ContainsFunc(instruction, isPersonWord) }
 
 func isPersonWord(p part) bool { return in("persons", p.first.text) }
 
 // isOther reports whether a part is neither about a person nor a filler.
 func isOther(p part) bool { return p.class != filler && !isPersonWord(p) }
 
-// excepts reports whether an instruction ends like "everything but the person".
-func excepts(instruction []part) bool {
-	at := slices.IndexFunc(instruction, func(p part) bool { return p.first.text == "but" })
-	return at > 0 && hasPerson(instruction[at:]) &&
-		!slices.ContainsFunc(instruction[at+1:], isOther)
+// areaOf returns the area that a word names, or Whole.
+func areaOf(p part) Area {
+	switch {
+	case isPersonWord(p):
+		return Person
+	case p.means.edit != nil && p.means.edit.name == Ground:
+		return Background
+	}
+	return Whole
+}
+
+// about returns the area that the first words name which are neither fillers nor verbs, or Whole.
+func about(parts []part) Area {
+	at := slices.IndexFunc(parts, func(p part) bool { return p.class != filler && p.class != turning || isPersonWord(p) })
+	return areaOf(parts[max(at, 0)])
+}
+
+// spare finds the words that exclude an area, such as "everything but me", "don't touch the background" and "the
+// background unchanged".
+func spare(all []part) {
+	for i, p := range all {
+		area, before, after := areaOf(p), i-1, i+1
+		if area == Whole {
+			continue
+		}
+		for before >= 0 && all[before].class == filler && !all[before].whole {
+			before--
+		}
+		for after < len(all)-1 && all[after].class == filler && !in("unchanged", all[after].first.text) {
+			after++
+		}
+		last := i+1 == len(all) || after == len(all)-1 && all[after].class == filler || all[after].first.clause != p.first.clause
+		same := func(at int) bool { return at >= 0 && at < len(all) && all[at].last.clause == p.first.clause }
+		switch {
+		case same(before) && (in("exceptions", all[before].first.text) || before > 0 && (last || all[before-1].whole) && in("buts", all[before].first.text)):
+			all[before].class, all[i].class, all[i].means, all[i].spared = filler, filler, meaning{}, area
+		case same(before) && in("leaves", all[before].first.text):
+			all[before].class = negation
+		case same(after) && in("unchanged", all[after].first.text):
+			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
+		}
+	}
+}
+
+// sparedBy returns the area that an instruction excludes, or Whole.
+func sparedBy(instruction []part) (area Area) {
+	kept := instruction[0].class == negation && (!in("lacks", instruction[0].first.text) || len(instruction) > 1 &&
+		(instruction[1].class == turning || in("changing", instruction[1].first.text))) // "without changing the background"
+	for i, p := range instruction {
+		switch {
+		case p.spared != Whole:
+			return p.spared
+		case kept && i > 0 && (p.means.look != nil || p.means.modifier != nil || p.class == content && areaOf(p) == Whole && !in("changing", p.first.text)):
+			return Whole // "don't make the background red"
+		case kept:
+			area = max(area, areaOf(p))
+		}
+	}
+	return area
+}
+
+// spare applies instructions to the rest of the picture if the instruction with the given index excludes an area. It
+// changes `found`, which has the areas of the instructions.
+func (asked *request) spare(found []Area, split [][]part, at int, area Area) {
+	rest, instruction := Background+Person-area, split[at]
+	changes := func(instruction []part) bool {
+		return instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool {
+			return p.means.look != nil || p.means.modifier != nil
+		})
+	}
+	inColor := strings.HasPrefix(instruction[len(instruction)-1].first.text, "colo")
+	switch {
+	case instruction[0].class == negation:
+		for i := range split {
+			if changes(split[i]) && !slices.ContainsFunc(split[i], func(p part) bool { return areaOf(p) == area || areaOf(p) == Background }) {
+				found[i] = rest
+				drop(split[i], isPersonWord)
+			}
+		}
+	case changes(instruction):
+		found[at] = rest
+	case area == Person && instruction[0].class == thing:
+		asked.edits = append(asked.edits, Edit{operation: meant(Ground).edit, args: arguments{removed: true}})
+		drop(instruction, func(part) bool { return true })
+	case inColor && at == 0:
+		asked.of(area).modify(meant("grayscale").modifier, 1)
+	case at > 0 && changes(split[at-1]):
+		found[at-1] = rest
+	case at+1 < len(split) && changes(split[at+1]):
+		found[at+1] = rest
+	}
+}
+
+// meant returns the meaning with the given name.
+func meant(name string) meaning {
+	all := learned().meanings[words(name)[0]]
+	return all[slices.IndexFunc(all, func(m meaning) bool { return m.name() == name })]
+}
+
+// placed adds a background edit if an instruction puts people into a scene, such as "put her on a beach".
+func (asked *request) placed(prompt string, instruction []part) bool {
+	at := slices.IndexFunc(instruction, func(p part) bool { return in("insides", p.first.text) })
+	if at < 1 || !hasPerson(instruction[:at]) || asked.grounded() || slices.ContainsFunc(instruction[:at], func(p part) bool {
+		return isOther(p) && p.class != placing
+	}) {
+		return false
+	}
+	e := Edit{operation: meant(Ground).edit, Phrase: prompt[instruction[0].first.from:instruction[at].first.from]}
+	e.args.scene = prompt[instruction[at].last.to:instruction[len(instruction)-1].last.to]
+	background := scene.Read(e.args.scene)
+	if !slices.ContainsFunc(instruction[at:], func(p part) bool {
+		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != ""
+	}) {
+		return false // "me in winter"
+	}
+	asked.edits = append(asked.edits, e)
+	drop(instruction, func(p part) bool {
+		return p.first.from <= instruction[at].first.from || background.Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
+	})
+	return true
 }
 
 // isColored reports whether an instruction is like "the person in color".
@@ -115,7 +234,11 @@ func isPerson(instruction []part) bool {
 		return false
 	}
 	only, before := false, false // before means that a word for a person precedes
-	turned := instruction[0].class == turning
+	turned := instruction[0].class == turning || instruction[0].means.modifier != nil && len(instruction) > 1 &&
+		(instruction[1].describes() || len(instruction) == 2)
+	if before = turned && instruction[0].class != turning; before && instruction[len(instruction)-1].first.text == "face" {
+		return false // "brighten the person", but not "blur the face"
+	}
 	for _, p := range instruction {
 		switch {
 		case in("persons", p.first.text):
@@ -157,7 +280,12 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	p := &instruction[at]
 	name := p.means.edit.name
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
-	known := func(p part) bool { return p.class != content || isPersonWord(p) || in("references", p.first.text) }
+	e.args.clear = slices.ContainsFunc(instruction, func(p part) bool {
+		return in("transparent", p.first.text) || slices.ContainsFunc(p.means.phrase, func(word string) bool { return in("transparent", word) })
+	})
+	known := func(p part) bool {
+		return p.class != content || isPersonWord(p) || in("references", p.first.text) || in("transparent", p.first.text)
+	}
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
 	// The function `nothing` treats the word for the background as an unknown word.
 	nothing := func() Area {
@@ -173,11 +301,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	}
 	change := func(modifier string) Area {
 		drop(instruction, func(other part) bool { return known(other) && len(other.means.phrase) == 0 })
-		for _, m := range learned().meanings[words(modifier)[0]] {
-			if m.modifier != nil && m.modifier.name == modifier {
-				p.means = m
-			}
-		}
+		p.means = meaning{modifier: meant(modifier).modifier, phrase: p.means.phrase}
 		return Background
 	}
 	before := at - 1
@@ -186,6 +310,9 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	}
 	inside := before >= 0 && in("insides", instruction[before].first.text)
 	color := slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() })
+	if shade := color - 1; shade >= 0 && instruction[shade].means.modifier != nil {
+		instruction[shade].class, instruction[shade].means = content, meaning{} // "dark blue" is plain blue
+	}
 	changes := slices.ContainsFunc(instruction, func(p part) bool {
 		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
 	})
@@ -241,7 +368,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 func removes(instruction []part, at int) bool {
 	for _, step := range []int{-1, 1} {
 		for i := at + step; i >= 0 && i < len(instruction); i += step {
-			if p := instruction[i]; p.class == thing || p.first.text == "transparent" {
+			if p := instruction[i]; p.class == thing || in("transparent", p.first.text) {
 				return true
 			} else if p.class != filler {
 				break

@@ -26,9 +26,12 @@ type arguments struct {
 	// counter means counterclockwise.
 	counter bool
 	text    string
+	scale   float64
 	// removed and scene are used for the background.
 	removed bool
 	scene   string
+	// clear means that the prompt asks for transparency.
+	clear bool
 }
 
 // argument is an argument that a prompt gives. An argument such as "left" may be of either of two kinds.
@@ -86,56 +89,48 @@ func (a arguments) shape(otherwise float64) string {
 
 func (a arguments) colorOr(otherwise string) string { return cmp.Or(a.color, otherwise) }
 
+func (a arguments) title() string {
+	how := strings.TrimSpace(map[bool]string{a.scale > 1: "large", a.scale > 0 && a.scale < 1: "small"}[true] + " " + a.color)
+	return strings.TrimSpace(how + " text “" + shorten(a.text) + "”")
+}
+
 // units maps words to kinds of numbers.
 var units = sync.OnceValue(func() map[string]kinds {
 	known := map[string]kinds{"°": angle}
-	for unit, list := range map[kinds]string{
-		angle:   "degree deg grado degre grau grad градус градусов 度 درجه درجة डिग्री ডিগ্রি",
-		seconds: "s sec second segundo seconde sekunde sekunden секунд секунда секунды секунду 秒 ثانية ثواني सेकंड সেকেন্ড سیکنڈ",
-		factor:  "x time percent vez vece foi mal раз 倍 次 مرات بار গুণ",
-	} {
-		for word := range set(list) {
+	for list, unit := range map[string]kinds{"degrees": angle, "seconds": seconds, "times": factor} {
+		for word := range lists()[list] {
 			known[word] = unit
 		}
 	}
 	return known
 })
 
-// minutes contains the words for "minute" in all languages.
-var minutes = sync.OnceValue(func() map[string]bool {
-	return set("m min minute minuto minuten минута минуты минут 分钟 分 دقيقة मिनट মিনিট منٹ")
-})
-
-// directions maps words to positions and turns.
+// directions maps words to positions, turns, shapes and sizes of letters.
 var directions = sync.OnceValue(func() map[string]argument {
-	known := map[string]argument{}
-	at := func(list string, change func(*arguments)) {
-		for word := range set(list) {
-			known[word] = argument{place | angle, change}
+	known := map[string]argument{"start": {start, func(*arguments) {}}, "beginning": {start, func(*arguments) {}}, "end": {end, func(*arguments) {}}}
+	at := func(list string, kind kinds, change func(*arguments)) {
+		for word := range lists()[list] {
+			known[word] = argument{kind, change}
 		}
 	}
-	at("left izquierda gauche esquerda links слева влево левый левом 左 يسار بايه बाएं বাম", func(a *arguments) { a.across, a.placed = -1, true })
-	at("right derecha droite direita rechts справа вправо правый правом 右 يمين दाएं ডান", func(a *arguments) { a.across, a.placed = 1, true })
-	at("top upper above arriba haut topo oben сверху вверху верхнем 上 اعلى ऊपर উপরে اوپر", func(a *arguments) { a.down, a.placed = -1, true })
-	at("bottom lower below abajo bas baixo unten снизу внизу нижнем 下 اسفل नीचे নিচে نیچے", func(a *arguments) { a.down, a.placed = 1, true })
-	at("center centre middle centro milieu meio mitte центре 中央 中间 وسط बीच মাঝে", func(a *arguments) { a.placed = true })
-	at("corner esquina coin canto ecke угол углу 角 زاوية कोने কোণে", func(a *arguments) {
+	at("left", place|angle, func(a *arguments) { a.across, a.placed = -1, true })
+	at("right", place|angle, func(a *arguments) { a.across, a.placed = 1, true })
+	at("top", place|angle, func(a *arguments) { a.down, a.placed = -1, true })
+	at("bottom", place|angle, func(a *arguments) { a.down, a.placed = 1, true })
+	at("center", place|angle, func(a *arguments) { a.placed = true })
+	at("corner", place|angle, func(a *arguments) {
 		if !a.placed {
 			a.across, a.down, a.placed = 1, 1, true
 		}
 	})
-	known["start"], known["beginning"] = argument{start, func(*arguments) {}}, argument{start, func(*arguments) {}}
-	known["end"] = argument{end, func(*arguments) {}}
-	at("clockwise cw horario horaire", func(*arguments) {})
-	at("counterclockwise anticlockwise ccw antihorario antihoraire", func(a *arguments) { a.counter = true })
-	shape := func(list string, wanted float64) {
-		for word := range set(list) {
-			known[word] = argument{ratio, func(a *arguments) { a.wanted = wanted }}
-		}
+	at("clockwise", place|angle, func(*arguments) {})
+	at("counterclockwise", place|angle, func(a *arguments) { a.counter = true })
+	for list, by := range map[string]float64{"large": 1.6, "huge": 2.4, "small": 0.6} {
+		at(list, scale, func(a *arguments) { a.scale = by })
 	}
-	shape("square cuadrado carre quadrado quadratisch квадрат 方形 正方形 مربع वर्ग বর্গ", 1)
-	shape("vertical portrait upright tiktok reel short story", 9.0/16)
-	shape("widescreen landscape youtube", 16.0/9)
+	for list, wanted := range map[string]float64{"squares": 1, "uprights": 9.0 / 16, "wides": 16.0 / 9} {
+		at(list, ratio, func(a *arguments) { a.wanted = wanted })
+	}
 	return known
 })
 
@@ -173,7 +168,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 			length = 2
 		}
 	}
-	if !known && length == 1 && len(tokens) > 1 && digits == word && minutes()[tokens[1].text] {
+	if !known && length == 1 && len(tokens) > 1 && digits == word && in("minutes", tokens[1].text) {
 		unit, number, length = seconds, 60*number, 2
 	}
 	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' {
@@ -193,16 +188,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	return argument{unit, set}, length
 }
 
-// degrees maps words to the strength of a change.
-var degrees = sync.OnceValue(func() map[string]float64 {
-	known := map[string]float64{}
-	for word := range set(`slightly bit little subtle subtly somewhat gently poco peu etwas leicht pouco немного слегка чуть
-	少 قليلا थोड़ा একটু تھوڑا`) {
-		known[word] = 0.5
-	}
-	for word := range set(`very much lot really extremely strongly heavily super muy mucho mucha tres beaucoup sehr viel muito
-	очень сильно 很 非 جدا बहुत খুব بہت`) {
-		known[word] = 1.6
-	}
-	return known
-})
+// degree returns the strength of a change that a word gives, or 0.
+func degree(word string) float64 {
+	return map[bool]float64{in("slightly", word): 0.5, in("strongly", word): 1.6}[true]
+}

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -51,6 +52,7 @@ const (
 	paint
 	place
 	quotation
+	scale
 	start
 	end
 )
@@ -178,8 +180,8 @@ func operations() []operation {
 			}},
 		},
 		{
-			name: Title, label: func(a arguments) string { return "text “" + shorten(a.text) + "”" },
-			takes: quotation | place | paint, needs: true, still: true,
+			name: Title, label: arguments.title,
+			takes: quotation | place | paint | scale, needs: true, still: true,
 		},
 		{name: Logo, takes: place, still: true},
 		{
@@ -253,17 +255,22 @@ func fading(name string, edges kinds) operation {
 		return func(a arguments, c Clip) string {
 			lasts := min(a.number(1), c.Length/2)
 			var both []string
+			color := ""
+			if name == "fade" {
+				color = ":c=" + a.colorOr("black")
+			}
 			if edges&start != 0 {
-				both = append(both, fmt.Sprintf("%s=t=in:st=0:d=%.3f", name, lasts))
+				both = append(both, fmt.Sprintf("%s=t=in:st=0:d=%.3f%s", name, lasts, color))
 			}
 			if edges&end != 0 {
-				both = append(both, fmt.Sprintf("%s=t=out:st=%.3f:d=%.3f", name, c.Length-lasts, lasts))
+				both = append(both, fmt.Sprintf("%s=t=out:st=%.3f:d=%.3f%s", name, c.Length-lasts, lasts, color))
 			}
 			return strings.Join(both, ",")
 		}
 	}
 	return operation{
-		name: name, takes: seconds | edges, filters: filters{Late: filter("fade"), Sound: filter("afade")},
+		name: name, label: func(a arguments) string { return strings.TrimSuffix(name+" to "+a.color, " to ") },
+		takes: seconds | edges | paint, filters: filters{Late: filter("fade"), Sound: filter("afade")},
 	}
 }
 
@@ -320,7 +327,8 @@ func (e Edit) Opaque() Edit {
 	return e
 }
 
-// Removed reports whether the edit removes the background. Scene returns the words for a painted background, or "".
+// Clear reports whether the prompt asks for transparency. Removed reports whether the edit removes the background. Scene returns the words for a painted background, or "".
+func (e Edit) Clear() bool   { return e.args.clear }
 func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }
 
@@ -338,6 +346,9 @@ func (e Edit) Place() (across, down float64) {
 
 // Color returns the name of the requested color, or the fallback.
 func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
+
+// Scale returns the size of a text; 1 is usual.
+func (e Edit) Scale() float64 { return cmp.Or(e.args.scale, 1) }
 
 func (e Edit) Repeats() int { return e.args.repeats() }
 

@@ -42,6 +42,4 @@ func inverse(t Texture) Texture {
 }
 
 // lexicon returns every look by name, moods first. If two phrases match, the longer one wins.
-func lexicon() []entry {
-	return append(moods(), mediums()...)
-}
+func lexicon() []entry { return append(moods(), mediums()...) }

@@ -91,9 +91,7 @@ func (l *LUT) At(r, g, b float64) (float64, float64, float64) {
 	return out[0], out[1], out[2]
 }
 
-func (l *LUT) point(r, g, b int) []float32 {
-	return l.values[3*((b*l.size+g)*l.size+r):][:3]
-}
+func (l *LUT) point(r, g, b int) []float32 { return l.values[3*((b*l.size+g)*l.size+r):][:3] }
 
 // Then returns the table that applies first l and then the table next.
 func (l *LUT) Then(next *LUT) *LUT {

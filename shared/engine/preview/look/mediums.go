@@ -4,17 +4,10 @@ import "cutroom/shared/engine/preview/look/oklab"
 
 func mediums() []entry {
 	return []entry{
-		{name: "watercolor", medium: true, ops: watercolor},
-		{name: "oil painting", medium: true, ops: oilPainting},
-		{name: "impressionist", medium: true, ops: impressionist},
-		{name: "pencil sketch", medium: true, ops: pencilSketch},
-		{name: "charcoal", medium: true, ops: charcoal},
-		{name: "anime", medium: true, ops: anime},
-		{name: "comic", medium: true, ops: comic},
-		{name: "pixel art", medium: true, ops: pixelArt},
-		{name: "toy bricks", medium: true, ops: toyBricks},
-		{name: "stained glass", medium: true, ops: stainedGlass},
-		{name: "blueprint", medium: true, ops: blueprint},
+		{"watercolor", true, watercolor}, {"oil painting", true, oilPainting}, {"impressionist", true, impressionist},
+		{"pencil sketch", true, pencilSketch}, {"charcoal", true, charcoal}, {"anime", true, anime},
+		{"comic", true, comic}, {"pixel art", true, pixelArt}, {"toy bricks", true, toyBricks},
+		{"stained glass", true, stainedGlass}, {"blueprint", true, blueprint},
 	}
 }
 

@@ -31,34 +31,22 @@ func modifiers() []modifier {
 		{"colder", by(saturate(0.85), tint(232, 0.06))},
 		{"vivid", by(saturate(1.75), contrast(1.08, 0.5))},
 		{"muted", by(saturate(0.4), fade(0.14, 0.95))},
-		{"contrast", func() []Op {
-			return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))}
-		}},
+		{"contrast", func() []Op { return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))} }},
 		{"low contrast", by(contrast(0.6, 0.55), fade(0.1, 0.95))},
 		{"blur", func() []Op { return []Op{Blur{0.012}} }},
 		{"soft", func() []Op {
 			return []Op{Smooth{0.014, 0.10}, grade(fade(0.06, 1), light(0.03)), Bloom{0.05, 0.45, 0.8}}
 		}},
-		{"sharp", func() []Op {
-			return []Op{Clarity{0.006, 1.1}, Clarity{0.04, 0.5}, grade(contrast(1.12, 0.5))}
-		}},
+		{"sharp", func() []Op { return []Op{Clarity{0.006, 1.1}, Clarity{0.04, 0.5}, grade(contrast(1.12, 0.5))} }},
 		{"grayscale", by(saturate(0), contrast(1.08, 0.5))},
-		{"grainy", func() []Op {
-			return []Op{add(grain(0.045, 0.0018)).jumping(24)}
-		}},
+		{"grainy", func() []Op { return []Op{add(grain(0.045, 0.0018)).jumping(24)} }},
 		{"vignette", func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},
 		{"invert", func() []Op {
 			return []Op{Grade{LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })}}
 		}},
-		{"red", color(27, 0.15, -0.02)},
-		{"orange", color(55, 0.13, 0.01)},
-		{"yellow", color(102, 0.125, 0.05)},
-		{"green", color(145, 0.13, 0)},
-		{"teal", color(195, 0.105, 0)},
-		{"blue", color(258, 0.135, -0.02)},
-		{"purple", color(305, 0.13, -0.01)},
-		{"pink", color(352, 0.125, 0.02)},
-		{"brown", color(58, 0.065, -0.06)},
+		{"red", color(27, 0.15, -0.02)}, {"orange", color(55, 0.13, 0.01)}, {"yellow", color(102, 0.125, 0.05)},
+		{"green", color(145, 0.13, 0)}, {"teal", color(195, 0.105, 0)}, {"blue", color(258, 0.135, -0.02)},
+		{"purple", color(305, 0.13, -0.01)}, {"pink", color(352, 0.125, 0.02)}, {"brown", color(58, 0.065, -0.06)},
 		{"white", by(saturate(0.3), light(0.17), contrast(0.85, 0.75))},
 		{"black", by(saturate(0.4), light(-0.2), contrast(1.15, 0.4))},
 		{"gray", by(saturate(0.08), contrast(1.1, 0.5))},

@@ -8,30 +8,14 @@ import (
 
 func moods() []entry {
 	return []entry{
-		{name: "autumn", ops: autumn},
-		{name: "spring", ops: spring},
-		{name: "winter", ops: winter},
-		{name: "underwater", ops: underwater},
-		{name: "golden hour", ops: goldenHour},
-		{name: "sunset", ops: sunset},
-		{name: "night", ops: night},
-		{name: "rain", ops: rainy},
-		{name: "fog", ops: fog},
-		{name: "fire", ops: fire},
-		{name: "cyberpunk neon", ops: cyberpunk},
-		{name: "vaporwave", ops: vaporwave},
-		{name: "dreamy", ops: dreamy},
-		{name: "horror", ops: horror},
-		{name: "cinematic", ops: cinematic},
-		{name: "film noir", ops: filmNoir},
-		{name: "sepia", ops: sepia},
-		{name: "vintage film", ops: vintageFilm},
-		{name: "vhs", ops: vhs},
-		{name: "thermal", ops: thermal},
-		{name: "night vision", ops: nightVision},
-		{name: "enhanced", ops: enhance},
-		{name: "matrix", ops: matrix},
-		{name: "x-ray", ops: xray},
+		{"autumn", false, autumn}, {"spring", false, spring}, {"winter", false, winter},
+		{"underwater", false, underwater}, {"golden hour", false, goldenHour}, {"sunset", false, sunset},
+		{"night", false, night}, {"rain", false, rainy}, {"fog", false, fog}, {"fire", false, fire},
+		{"cyberpunk neon", false, cyberpunk}, {"vaporwave", false, vaporwave}, {"dreamy", false, dreamy},
+		{"horror", false, horror}, {"cinematic", false, cinematic}, {"film noir", false, filmNoir},
+		{"sepia", false, sepia}, {"old movie", false, oldMovie}, {"vintage film", false, vintageFilm},
+		{"vhs", false, vhs}, {"thermal", false, thermal}, {"night vision", false, nightVision},
+		{"enhanced", false, enhance}, {"matrix", false, matrix}, {"x-ray", false, xray},
 	}
 }
 
@@ -220,6 +204,18 @@ func sepia() []Op {
 			colorStop{0.05, hex(0x1c1008)}, colorStop{0.4, hex(0x6d4a2c)},
 			colorStop{0.7, hex(0xc09a6a)}, colorStop{0.98, hex(0xfbf0d9)})),
 		Layer{Texture: vignette(0.35, 0.5), Mode: Multiply, Tint: [3]float64{0.2, 0.1, 0.04}},
+	}
+}
+
+func oldMovie() []Op {
+	return []Op{
+		Smooth{0.004, 0.05},
+		grade(mono, contrast(1.25, 0.5), fade(0.10, 0.96), splitTone(60, 0.025, 85, 0.03)),
+		Bloom{0.03, 0.7, 0.4},
+		screen(mist(0.20), 1, 1, 0.95).jumping(8).soft(),
+		screen(scratches(0.9), 1, 1, 0.92).jumping(12),
+		add(grain(0.07, 0.0022)).jumping(18),
+		multiply(vignette(0.85, 0.3)),
 	}
 }
 

@@ -77,6 +77,9 @@ func (asked *request) order(prompt string, instruction []part) {
 		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
 			p.class, p.means = content, meaning{}
 			continue
+		case p.means.edit.isSpan() && during(instruction[:i]):
+			p.class, p.means = content, meaning{} // "slow motion for the last 2 seconds"
+			continue
 		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
 			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
 			found = found[:last]
@@ -92,16 +95,35 @@ func (asked *request) order(prompt string, instruction []part) {
 		spread(&instruction[i], i, found, modified)
 	}
 	writes := slices.ContainsFunc(found, func(o ordered) bool { return o.given&quotation != 0 })
+	drop(instruction, func(p part) bool {
+		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
+			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && isPersonWord(p) ||
+				o.given&seconds != 0 && units()[p.first.text] == seconds
+		})
+	})
+	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
+	if slices.ContainsFunc(found, func(o ordered) bool { return o.edit.isSpan() }) {
+		found = slices.DeleteFunc(found, func(o ordered) bool {
+			crop := o.edit.name == "crop" && o.given == 0 // "crop the last 2 seconds"
+			if crop {
+				cuts, instruction[o.at].class, instruction[o.at].means = true, filler, meaning{}
+			}
+			return crop
+		})
+	}
 	for _, o := range found {
 		p := &instruction[o.at]
+		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; cuts && instead != "" {
+			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
+		}
 		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
-			o.edit.operation = learned().meanings["slow"][0].edit
+			o.edit.operation = meant("slow motion").edit
 		}
 		if o.edit.name == Title && o.given&quotation == 0 && writes {
 			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"
 			continue
 		}
-		if o.edit.name == Title && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
+		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
 			o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at) {
 			p.class, p.means = content, meaning{}
 			continue
@@ -111,6 +133,17 @@ func (asked *request) order(prompt string, instruction []part) {
 			asked.edits = append(asked.edits, o.edit)
 		}
 	}
+}
+
+// isSpan reports whether an edit keeps the first or the last seconds.
+func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" }
+
+// during reports whether the words before a phrase make it say when another edit applies: "for the last 2 seconds".
+func during(before []part) bool {
+	for len(before) > 1 && in("articles", before[len(before)-1].first.text) {
+		before = before[:len(before)-1]
+	}
+	return len(before) > 1 && in("purposes", before[len(before)-1].first.text)
 }
 
 // maxTitles limits how many texts a prompt can write.
@@ -141,6 +174,9 @@ func (o *operation) required() kinds {
 	return o.takes
 }
 
+// inert reports whether a meaning is a phrase that names no edit, such as "comic sans".
+func (m meaning) inert() bool { return m.look == nil && m.edit == nil && m.modifier == nil }
+
 // takes reports whether the edit can still take the argument.
 func (o *ordered) takes(a argument) bool {
 	wanted := a.kinds & o.edit.takes
@@ -169,7 +205,7 @@ func spread(p *part, at int, found []ordered, modified bool) {
 			next++
 		}
 		for _, n := range []int{next - 1, next} {
-			if n >= 0 && n < len(found) && found[n].takes(a) {
+			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {
 				found[n].give(a)
 				p.class, p.means = filler, meaning{}
 				return
@@ -194,7 +230,7 @@ func spread(p *part, at int, found []ordered, modified bool) {
 func isObject(instruction []part, at int) bool {
 	for _, p := range instruction[at+1:] {
 		switch {
-		case p.class == content:
+		case p.class == content && !isPersonWord(p):
 			return true
 		case p.class == filler && len(p.arguments) == 0 && !p.whole:
 		default:

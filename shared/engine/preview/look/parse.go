@@ -33,9 +33,7 @@ type modified struct {
 
 // Parse converts a prompt to a look: at most one medium, two moods, and modifiers such as "brighter". If the
 // prompt contains none of these, the look has no operations. The seed varies the look.
-func Parse(prompt string, seed uint32) Look {
-	return ParseArea(prompt, Whole, seed)
-}
+func Parse(prompt string, seed uint32) Look { return ParseArea(prompt, Whole, seed) }
 
 // ParseArea is like Parse, but for the looks of an area.
 func ParseArea(prompt string, area Area, seed uint32) Look {

@@ -17,7 +17,7 @@ func TestLooksAreFoundDespiteTypos(t *testing.T) {
 		"sketches":                          "pencil sketch",
 		"Studio Ghibli style":               "anime",
 		"film noir, 1940s detective":        "film noir",
-		"an old film":                       "vintage film",
+		"an old film":                       "old movie",
 		"8-bit video game":                  "pixel art",
 		"made of LEGO bricks":               "toy bricks",
 		"stained glass window":              "stained glass",

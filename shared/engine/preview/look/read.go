@@ -68,6 +68,8 @@ type part struct {
 	// whole is true for words that refer to the entire picture. scope is true for words that make
 	// an adjacent color apply to the entire picture.
 	whole, scope bool
+	// spared is the area that the words exclude, as in "everything but me", or Whole.
+	spared Area
 }
 
 func parts(prompt string, known func(word string) bool) []part {
@@ -78,14 +80,20 @@ func parts(prompt string, known func(word string) bool) []part {
 	for i, t := range tokens {
 		texts[i] = t.text
 	}
-	var found []part
+	found := make([]part, 0, len(tokens))
 	for at := 0; at < len(tokens); {
 		if text, end := quotedAt(prompt, found, tokens[at:]); end > 0 && len(found) > 0 && announces(found) {
 			p := part{class: named, first: tokens[at], means: vocabulary.meanings["title"][0]}
 			p.first.clause = found[len(found)-1].last.clause
 			p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}
+			inside := tokenize(text + " x")
+			shift := p.first.clause - tokens[at].clause - inside[len(inside)-1].clause
 			for ; at < len(tokens) && tokens[at].from < end; at++ {
 				p.last = tokens[at]
+			}
+			p.last.clause = p.first.clause
+			for i := range tokens[at:] { // punctuation within the quotation ends no clause
+				tokens[at+i].clause += shift
 			}
 			found = append(found, p)
 			continue
@@ -99,7 +107,10 @@ func parts(prompt string, known func(word string) bool) []part {
 			}
 		}
 		length := max(1, len(means.phrase))
-		p := part{first: tokens[at], means: means, strength: degrees()[texts[at]]}
+		p := part{first: tokens[at], means: means, strength: degree(texts[at])}
+		if means.inert() {
+			p.means, means = meaning{}, meaning{}
+		}
 		if len(means.phrase) > 0 {
 			p.class = named
 			for i := range means.phrase {
@@ -110,6 +121,9 @@ func parts(prompt string, known func(word string) bool) []part {
 			p.alone = in("objectlike", strings.Join(means.phrase, " ")) && !isStyle(texts, at, at+len(means.phrase))
 		} else {
 			p.class = classOf(texts[at])
+			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
+				p.class = map[bool]class{true: filler, false: content}[in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
+			}
 			if a, taken := argumentAt(prompt, tokens[at:]); taken > 0 {
 				p.arguments, length = []argument{a}, taken
 			}
@@ -127,6 +141,15 @@ func parts(prompt string, known func(word string) bool) []part {
 	}
 	return found
 }
+
+// describes reports whether a noun follows a part: "her", "the" or "red".
+func (p part) describes() bool {
+	m := p.means.modifier
+	return in("articles", p.last.text) || in("owners", p.last.text) || m != nil && m.isColor()
+}
+
+// writes reports whether a part is the text that an edit draws.
+func (p part) writes() bool { return len(p.arguments) > 0 && p.arguments[0].kinds == quotation }
 
 // isStyle reports whether the words in [first, next) are requested as a style.
 func isStyle(texts []string, first, next int) bool {
@@ -156,23 +179,28 @@ func classOf(word string) class {
 // instructions splits a prompt's parts into instructions: at punctuation, and before words that
 // start one. A negation applies until the end of its clause.
 func instructions(all []part) [][]part {
+	all = slices.Clone(all)
 	var split [][]part
+	start := 0
 	for i, p := range all {
-		begins := i == 0 || p.first.clause != all[i-1].last.clause
+		begins := i == 0 || p.first.clause != all[i-1].last.clause &&
+			!((in("insides", p.first.text) || len(p.arguments) > 0 && p.arguments[0].kinds == scale) && slices.ContainsFunc(split[len(split)-1], part.writes))
 		if !begins {
 			current := split[len(split)-1]
 			joined := all[i-1].class == joiner
 			switch p.class {
 			case placing, turning, thing:
-				begins = current[0].class != negation || joined
+				begins = (current[0].class != negation || joined) && !in("finals", p.first.text)
 			case negation:
 				begins = true
+			default:
+				begins = joined && (sparedBy(current) != Whole || about(all[i:]) == Person && about(current) == Background)
 			}
 		}
 		if begins {
-			split = append(split, nil)
+			split, start = append(split, nil), i
 		}
-		split[len(split)-1] = append(split[len(split)-1], p)
+		split[len(split)-1] = all[start : i+1]
 	}
 	return split
 }
@@ -221,9 +249,27 @@ func isBare(instruction []part) bool {
 	return modifiers > 0
 }
 
+// plain turns parts that are not meant literally into fillers: emoji next to words that ask for something, and the
+// words that say whom the result is for.
+func plain(all []part) {
+	worded := slices.ContainsFunc(all, func(p part) bool { return p.class == named && !strings.ContainsAny(emoji, p.first.text) })
+	for i, purpose := 0, false; i < len(all); i++ {
+		p := &all[i]
+		if purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause; purpose && p.class == content {
+			p.class = filler
+		}
+		purpose = purpose || in("purposes", p.first.text) && i > 0 && all[i-1].class != negation
+		if worded && p.class == named && strings.ContainsAny(emoji, p.first.text) {
+			p.class, p.means = filler, meaning{}
+		}
+	}
+}
+
 func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
-	asked.empty = len(all) == 0
+	asked.empty = strings.TrimSpace(prompt) == ""
+	plain(all)
+	spare(all)
 	split := instructions(all)
 	areas := asked.areas(prompt, split)
 	for _, instruction := range split {
@@ -237,7 +283,10 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 			(i > 0 && count(split[i-1], content) > 0 || i+1 < len(split) && count(split[i+1], content) > 0)
 		switch {
 		case instruction[0].class == negation || count(instruction, refusal) > 0:
-			kept++
+			if kept++; excludes(instruction) && len(split) > 1 {
+				other++
+				ignored = append(ignored, instruction...)
+			}
 			continue
 		case !hasEdit(instruction) && (instruction[0].class == thing || known == nil && isLocal(instruction) || beside):
 			other++
@@ -258,6 +307,15 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	asked.declined = kept > 0 && other == 0
 	asked.ignored = quote(prompt, all, ignored)
 	return asked
+}
+
+// excludes reports whether an instruction excludes an object or a color from the changes: "except the dog", "keep the
+// red".
+func excludes(instruction []part) bool {
+	first := instruction[0].first.text
+	return (in("exceptions", first) || in("keeps", first)) && slices.ContainsFunc(instruction[1:], func(p part) bool {
+		return p.class == content && !in("changing", p.first.text) && areaOf(p) == Whole || p.means.modifier != nil && p.means.modifier.isColor()
+	})
 }
 
 func hasEdit(instruction []part) bool {

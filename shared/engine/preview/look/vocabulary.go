@@ -2,6 +2,7 @@ package look
 
 import (
 	_ "embed"
+	"maps"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -36,8 +37,10 @@ func (m meaning) name() string {
 		return m.look.name
 	case m.edit != nil:
 		return m.edit.name
+	case m.modifier != nil:
+		return m.modifier.name
 	}
-	return m.modifier.name
+	return ""
 }
 
 // vocabulary contains every phrase that a prompt may use.
@@ -73,6 +76,9 @@ var learned = sync.OnceValue(func() *vocabulary {
 		o.rank = rank
 		learn(o.name, meaning{edit: &o})
 	}
+	for phrase := range lists()["inert"] {
+		v.learn([]string{phrase}, meaning{})
+	}
 	v.known = set(friendsFile)
 	for word := range units() {
 		v.known[word] = true
@@ -80,8 +86,8 @@ var learned = sync.OnceValue(func() *vocabulary {
 	for word := range directions() {
 		v.known[word] = true
 	}
-	for word := range degrees() {
-		v.known[word] = true
+	for _, list := range []string{"slightly", "strongly"} {
+		maps.Copy(v.known, lists()[list])
 	}
 	for word := range v.words {
 		v.known[word] = true

@@ -43,7 +43,7 @@ func tokenize(text string) []token {
 		case strings.ContainsRune(".,:", r) && from >= 0 && isDigit(text, at-1) && isDigit(text, at+1): // "1.5", "16:9"
 		default:
 			end(at)
-			if strings.ContainsRune(".,;:!?()\n–—…。、，！？；：।॥؛،؟۔", r) {
+			if strings.ContainsRune(".,;!?()\n–—…。、，！？；।॥؛،؟۔", r) {
 				clause++
 			}
 		}

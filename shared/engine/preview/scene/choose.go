@@ -1,6 +1,7 @@
 package scene
 
 import (
+	_ "embed"
 	"strings"
 	"unicode"
 
@@ -46,38 +47,24 @@ func wordsOf(prompt string) []string {
 // meanings maps words to meanings, such as the name of a place.
 type meanings map[string]string
 
-// meaningsOf maps each word of a list to the meaning of the list. The words in a list are separated by spaces.
-func meaningsOf(lists map[string]string) meanings {
+//go:embed words.txt
+var wordsFile string
+
+// meaningsOf returns the meanings of a kind in the file.
+func meaningsOf(kind string) meanings {
 	m := meanings{}
-	for meaning, list := range lists {
-		for _, word := range strings.Fields(list) {
-			m[word] = meaning
+	for line := range strings.Lines(wordsFile) {
+		name, list, _ := strings.Cut(line, ": ")
+		if meaning, found := strings.CutPrefix(name, kind+" "); found {
+			for _, word := range strings.Fields(list) {
+				m[word] = meaning
+			}
 		}
 	}
 	return m
 }
 
-// These are the times of day and the weather.
-var lights = meaningsOf(map[string]string{
-	"sunset": "sunset dusk evening golden autumn",
-	"dawn":   "sunrise dawn morning spring pastel soft",
-	"day":    "day noon sunny summer blue clear",
-	"storm":  "storm stormy rain rainy gray grey noir",
-	"night":  "night midnight moon moonlight dark stars",
-	"magic":  "magic magical fantasy dream dreamy fairy pink purple",
-})
-
-var places = meaningsOf(map[string]string{
-	"bay":       "sea ocean beach bay boat sail sailing lake coast island water waves river",
-	"dunes":     "desert dune dunes sand sahara",
-	"mountains": "mountain mountains forest hills alps trees valley wood woods nature landscape winter snow snowy fog misty",
-	"city":      "city street neon cyberpunk skyline urban downtown building buildings futuristic",
-	"aurora":    "aurora northern arctic polar",
-	"nebula":    "space galaxy nebula planet universe cosmic cosmos star stars",
-	"flow":      "abstract ink liquid fluid marble swirl paint lava",
-})
-
-var snow = meaningsOf(map[string]string{"yes": "winter snow snowy ice"})
+var lights, places, snow = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow")
 
 func (m meanings) first(words []string) string {
 	for _, word := range words {

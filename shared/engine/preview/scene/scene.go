@@ -54,6 +54,4 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 	return group.Wait()
 }
 
-func level(v, dither float64) byte {
-	return byte(clamp(v+dither/255)*255 + 0.5)
-}
+func level(v, dither float64) byte { return byte(clamp(v+dither/255)*255 + 0.5) }

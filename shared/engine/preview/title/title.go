@@ -36,9 +36,9 @@ const (
 	maxRunes        = 300
 )
 
-// Draw draws a text with an outline, as large as fits a picture of the given size. The returned image is as large as
-// the text. Unknown colors are white.
-func Draw(text, name string, size catalog.Size) (image.Image, error) {
+// Draw draws a text with an outline, as large as fits a picture of the given size. The scale is 1 for letters of the
+// usual size. The returned image is as large as the text. Unknown colors are white.
+func Draw(text, name string, size catalog.Size, scale float64) (image.Image, error) {
 	parsed, err := loaded()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Draw(text, name string, size catalog.Size) (image.Image, error) {
 		text = string(runes[:maxRunes])
 	}
 	short := float64(min(size.Width, size.Height))
-	for pixels := max(short/11, 8); ; pixels *= 0.85 {
+	for pixels := max(scale*short/11, 8); ; pixels *= 0.85 {
 		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: pixels, DPI: 72, Hinting: font.HintingFull})
 		if err != nil {
 			return nil, err

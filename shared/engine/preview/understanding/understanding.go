@@ -44,6 +44,7 @@ const (
 	how = "Anything else needs a generative model: set CUTROOM_ENGINE on the server to connect one."
 	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
+	objects   = "It tells people from the background, but finds no other objects. "
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
@@ -61,6 +62,7 @@ func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
 	r := Result{Understood: read.Understood, Ignored: read.Ignored}
 	var unfit []string
+	opaque := false
 	for _, e := range read.Edits {
 		switch {
 		case asked.Live, asked.Kind == catalog.Image && !e.Still(), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
@@ -68,7 +70,7 @@ func ofLook(asked Request) Result {
 			unfit = append(unfit, e.Phrase)
 		default:
 			if asked.Kind != catalog.Image {
-				e = e.Opaque()
+				e, opaque = e.Opaque(), e.Clear()
 			}
 			r.Edits = append(r.Edits, e)
 			r.Understood = append(r.Understood, e.Label())
@@ -96,17 +98,19 @@ func ofLook(asked Request) Result {
 	case r.ByReference:
 		r.Notice = "The preview engine takes only the colors of the reference image. " + how
 	case followed && left:
-		r.Notice = fmt.Sprintf("%s changed nothing. %s",
-			quoted(read.Ignored), how)
+		r.Notice = fmt.Sprintf("%s changed nothing. %s%s", quoted(read.Ignored), objects, how)
 	case followed:
 	case len(unfit) > 0:
 	case left:
-		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. Try “watercolor”, “brighter” or "+
-			"“crop to square”. %s", unchanged, quoted(read.Ignored), how)
+		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. %sTry “watercolor”, “brighter” or "+
+			"“crop to square”. %s", unchanged, quoted(read.Ignored), objects, how)
 	case read.Empty:
 		r.Notice = unchanged + "the prompt is empty."
 	default:
 		r.Notice = unchanged + "the prompt names no edit that the preview engine knows, such as “watercolor”, “brighter” or “crop to square”."
+	}
+	if opaque {
+		r.Notice = strings.TrimSpace("A video is an MP4, which cannot be transparent, so its background becomes white. Try “green screen”. " + r.Notice)
 	}
 	if len(unfit) > 0 {
 		r.Ignored = append(r.Ignored, unfit...)
