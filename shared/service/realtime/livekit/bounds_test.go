@@ -53,28 +53,28 @@ func TestElementsNeedLittleMemory(t *testing.T) {
 func TestListsAreLimited(t *testing.T) {
 	for _, of := range []struct {
 		name    string
-		message Message
+		message any
 		element []byte
 		most    int
 	}{
-		{"layers of a request", &AddTrackRequest{}, nested(nil, 9), maxLayers},
-		{"features of a request", &AddTrackRequest{}, []byte{0x90, 1, 1}, maxFeatures},
-		{"packed features of a request", &AddTrackRequest{}, nested([]byte{1}, 18), maxFeatures},
-		{"URLs", &ICEServer{}, nested(nil, 1), maxURLs},
-		{"layers of a codec", &SimulcastCodecInfo{}, nested(nil, 4), maxLayers},
-		{"layers of a track", &TrackInfo{}, nested(nil, 10), maxLayers},
-		{"codecs of a track", &TrackInfo{}, nested(nil, 13), maxCodecs},
-		{"features of a track", &TrackInfo{}, []byte{0xa8, 1, 1}, maxFeatures},
-		{"tracks", &ParticipantInfo{}, nested(nil, 4), maxTracks},
-		{"other participants", &JoinResponse{}, nested(nil, 3), maxOthers},
-		{"relays", &JoinResponse{}, nested(nil, 5), maxServers},
-		{"codecs", &JoinResponse{}, nested(nil, 14), maxCodecs},
-		{"relays to resume with", &ReconnectResponse{}, nested(nil, 1), maxServers},
-		{"participants", &ParticipantUpdate{}, nested(nil, 1), maxOthers},
-		{"mids", &SessionDescription{}, nested(nil, 4), maxMids},
-		{"requests", &JoinRequest{}, nested(nil, 5), maxRequests},
+		{"layers of a request", &AddTrackRequest{}, nested(nil, 9), 8},
+		{"features of a request", &AddTrackRequest{}, []byte{0x90, 1, 1}, 8},
+		{"packed features of a request", &AddTrackRequest{}, nested([]byte{1}, 18), 8},
+		{"URLs", &ICEServer{}, nested(nil, 1), 16},
+		{"layers of a codec", &SimulcastCodecInfo{}, nested(nil, 4), 8},
+		{"layers of a track", &TrackInfo{}, nested(nil, 10), 8},
+		{"codecs of a track", &TrackInfo{}, nested(nil, 13), 16},
+		{"features of a track", &TrackInfo{}, []byte{0xa8, 1, 1}, 8},
+		{"tracks", &ParticipantInfo{}, nested(nil, 4), 64},
+		{"other participants", &JoinResponse{}, nested(nil, 3), 64},
+		{"relays", &JoinResponse{}, nested(nil, 5), 16},
+		{"codecs", &JoinResponse{}, nested(nil, 14), 16},
+		{"relays to resume with", &ReconnectResponse{}, nested(nil, 1), 16},
+		{"participants", &ParticipantUpdate{}, nested(nil, 1), 64},
+		{"mids", &SessionDescription{}, nested(nil, 4), 64},
+		{"requests", &JoinRequest{}, nested(nil, 5), 16},
 	} {
-		fresh := func() Message { return reflect.New(reflect.TypeOf(of.message).Elem()).Interface().(Message) }
+		fresh := func() any { return reflect.New(reflect.TypeOf(of.message).Elem()).Interface() }
 		if err := Unmarshal(bytes.Repeat(of.element, of.most), fresh()); err != nil {
 			t.Errorf("%s: %d are refused: %v", of.name, of.most, err)
 		}
@@ -103,9 +103,9 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte("\x22\x0a\x0a\x01c\x4a\x02\x08\x02\x90\x01\x01"), true)
 	f.Add(nested([]byte("\x2a\x00\x38\x01\x4a\x04PA_1"), 2), false)
 	f.Fuzz(func(t *testing.T, content []byte, isRequest bool) {
-		fresh := func() Message { return &JoinRequest{} }
+		fresh := func() any { return &JoinRequest{} }
 		if isRequest {
-			fresh = func() Message { return &SignalRequest{} }
+			fresh = func() any { return &SignalRequest{} }
 		}
 		first, second := fresh(), fresh()
 		if Unmarshal(content, first) != nil {

@@ -1,62 +1,27 @@
 package livekit
 
-// The maximum lengths of lists in messages. Clients announce a microphone, and a camera in three sizes.
-const (
-	maxLayers   = 8
-	maxFeatures = 8
-	maxRequests = 16
-	maxTracks   = 64
-	maxOthers   = 64
-	maxServers  = 16
-	maxURLs     = 16
-	maxCodecs   = 16
-	maxMids     = 64
-)
-
 // SignalRequest is a client's message. Exactly one field is set.
 type SignalRequest struct {
-	Offer    *SessionDescription
-	Answer   *SessionDescription
-	AddTrack *AddTrackRequest
-	Leave    *LeaveRequest
-	Ping     *int64
-	PingReq  *Ping
-}
-
-func (m *SignalRequest) fields(w *wire) {
-	visitMessage(w, 1, &m.Offer)
-	visitMessage(w, 2, &m.Answer)
-	visitMessage(w, 4, &m.AddTrack)
-	visitMessage(w, 8, &m.Leave)
-	visitChoice(w, 14, &m.Ping)
-	visitMessage(w, 16, &m.PingReq)
+	Offer    *SessionDescription `wire:"1"`
+	Answer   *SessionDescription `wire:"2"`
+	AddTrack *AddTrackRequest    `wire:"4"`
+	Leave    *LeaveRequest       `wire:"8"`
+	Ping     *int64              `wire:"14"`
+	PingReq  *Ping               `wire:"16"`
 }
 
 // SignalResponse is a server's message. Exactly one field is set.
 type SignalResponse struct {
-	Join                     *JoinResponse
-	Answer                   *SessionDescription
-	Offer                    *SessionDescription
-	Update                   *ParticipantUpdate
-	TrackPublished           *TrackPublishedResponse
-	Leave                    *LeaveRequest
-	Pong                     *int64
-	Reconnect                *ReconnectResponse
-	PongResp                 *Pong
-	MediaSectionsRequirement *MediaSectionsRequirement
-}
-
-func (m *SignalResponse) fields(w *wire) {
-	visitMessage(w, 1, &m.Join)
-	visitMessage(w, 2, &m.Answer)
-	visitMessage(w, 3, &m.Offer)
-	visitMessage(w, 5, &m.Update)
-	visitMessage(w, 6, &m.TrackPublished)
-	visitMessage(w, 8, &m.Leave)
-	visitChoice(w, 18, &m.Pong)
-	visitMessage(w, 19, &m.Reconnect)
-	visitMessage(w, 20, &m.PongResp)
-	visitMessage(w, 25, &m.MediaSectionsRequirement)
+	Join                     *JoinResponse             `wire:"1"`
+	Answer                   *SessionDescription       `wire:"2"`
+	Offer                    *SessionDescription       `wire:"3"`
+	Update                   *ParticipantUpdate        `wire:"5"`
+	TrackPublished           *TrackPublishedResponse   `wire:"6"`
+	Leave                    *LeaveRequest             `wire:"8"`
+	Pong                     *int64                    `wire:"18"`
+	Reconnect                *ReconnectResponse        `wire:"19"`
+	PongResp                 *Pong                     `wire:"20"`
+	MediaSectionsRequirement *MediaSectionsRequirement `wire:"25"`
 }
 
 type TrackType int32
@@ -80,118 +45,70 @@ type TrailerFeature int32
 const TrailerUserTimestamp TrailerFeature = 0
 
 type VideoLayer struct {
-	Quality, Width, Height, Bitrate uint32
-	Rid                             string
-}
-
-func (m *VideoLayer) fields(w *wire) {
-	visitNumber(w, 1, &m.Quality)
-	visitNumber(w, 2, &m.Width)
-	visitNumber(w, 3, &m.Height)
-	visitNumber(w, 4, &m.Bitrate)
-	visitText(w, 7, &m.Rid)
+	Quality uint32 `wire:"1"`
+	Width   uint32 `wire:"2"`
+	Height  uint32 `wire:"3"`
+	Bitrate uint32 `wire:"4"`
+	Rid     string `wire:"7"`
 }
 
 type AddTrackRequest struct {
-	Cid, Name             string
-	Type                  TrackType
-	Width, Height         uint32
-	Muted                 bool
-	Source                TrackSource
-	Layers                []*VideoLayer
-	Stream                string
-	PacketTrailerFeatures []TrailerFeature
-}
-
-func (m *AddTrackRequest) fields(w *wire) {
-	visitText(w, 1, &m.Cid)
-	visitText(w, 2, &m.Name)
-	visitNumber(w, 3, &m.Type)
-	visitNumber(w, 4, &m.Width)
-	visitNumber(w, 5, &m.Height)
-	visitFlag(w, 6, &m.Muted)
-	visitNumber(w, 8, &m.Source)
-	visitMessages(w, 9, maxLayers, &m.Layers)
-	visitText(w, 15, &m.Stream)
-	visitNumbers(w, 18, maxFeatures, &m.PacketTrailerFeatures)
+	Cid                   string           `wire:"1"`
+	Name                  string           `wire:"2"`
+	Type                  TrackType        `wire:"3"`
+	Width                 uint32           `wire:"4"`
+	Height                uint32           `wire:"5"`
+	Muted                 bool             `wire:"6"`
+	Source                TrackSource      `wire:"8"`
+	Layers                []*VideoLayer    `wire:"9,8"`
+	Stream                string           `wire:"15"`
+	PacketTrailerFeatures []TrailerFeature `wire:"18,8"`
 }
 
 // ICEServer is a TURN relay.
 type ICEServer struct {
-	Urls                 []string
-	Username, Credential string
+	Urls       []string `wire:"1,16"`
+	Username   string   `wire:"2"`
+	Credential string   `wire:"3"`
 }
 
-func (m *ICEServer) fields(w *wire) {
-	visitTexts(w, 1, maxURLs, &m.Urls)
-	visitText(w, 2, &m.Username)
-	visitText(w, 3, &m.Credential)
+type Codec struct {
+	Mime string `wire:"1"`
 }
-
-type Codec struct{ Mime string }
-
-func (m *Codec) fields(w *wire) { visitText(w, 1, &m.Mime) }
 
 // Room describes a room. CreationTime is in seconds since 1970.
 type Room struct {
-	Sid, Name       string
-	CreationTime    int64
-	NumParticipants uint32
+	Sid             string `wire:"1"`
+	Name            string `wire:"2"`
+	CreationTime    int64  `wire:"5"`
+	NumParticipants uint32 `wire:"9"`
 }
 
-func (m *Room) fields(w *wire) {
-	visitText(w, 1, &m.Sid)
-	visitText(w, 2, &m.Name)
-	visitNumber(w, 5, &m.CreationTime)
-	visitNumber(w, 9, &m.NumParticipants)
-}
-
-type ParticipantPermission struct{ CanSubscribe, CanPublish, CanPublishData bool }
-
-func (m *ParticipantPermission) fields(w *wire) {
-	visitFlag(w, 1, &m.CanSubscribe)
-	visitFlag(w, 2, &m.CanPublish)
-	visitFlag(w, 3, &m.CanPublishData)
+type ParticipantPermission struct {
+	CanSubscribe   bool `wire:"1"`
+	CanPublish     bool `wire:"2"`
+	CanPublishData bool `wire:"3"`
 }
 
 type SimulcastCodecInfo struct {
-	MimeType, Cid string
-	Layers        []*VideoLayer
-}
-
-func (m *SimulcastCodecInfo) fields(w *wire) {
-	visitText(w, 1, &m.MimeType)
-	visitText(w, 3, &m.Cid)
-	visitMessages(w, 4, maxLayers, &m.Layers)
+	MimeType string        `wire:"1"`
+	Cid      string        `wire:"3"`
+	Layers   []*VideoLayer `wire:"4,8"`
 }
 
 type TrackInfo struct {
-	Sid                   string
-	Type                  TrackType
-	Name                  string
-	Muted                 bool
-	Width, Height         uint32
-	Source                TrackSource
-	Layers                []*VideoLayer
-	MimeType              string
-	Codecs                []*SimulcastCodecInfo
-	Stream                string
-	PacketTrailerFeatures []TrailerFeature
-}
-
-func (m *TrackInfo) fields(w *wire) {
-	visitText(w, 1, &m.Sid)
-	visitNumber(w, 2, &m.Type)
-	visitText(w, 3, &m.Name)
-	visitFlag(w, 4, &m.Muted)
-	visitNumber(w, 5, &m.Width)
-	visitNumber(w, 6, &m.Height)
-	visitNumber(w, 9, &m.Source)
-	visitMessages(w, 10, maxLayers, &m.Layers)
-	visitText(w, 11, &m.MimeType)
-	visitMessages(w, 13, maxCodecs, &m.Codecs)
-	visitText(w, 17, &m.Stream)
-	visitNumbers(w, 21, maxFeatures, &m.PacketTrailerFeatures)
+	Sid                   string                `wire:"1"`
+	Type                  TrackType             `wire:"2"`
+	Name                  string                `wire:"3"`
+	Muted                 bool                  `wire:"4"`
+	Width                 uint32                `wire:"5"`
+	Height                uint32                `wire:"6"`
+	Source                TrackSource           `wire:"9"`
+	Layers                []*VideoLayer         `wire:"10,8"`
+	MimeType              string                `wire:"11"`
+	Codecs                []*SimulcastCodecInfo `wire:"13,16"`
+	Stream                string                `wire:"17"`
+	PacketTrailerFeatures []TrailerFeature      `wire:"21,8"`
 }
 
 type ParticipantState int32
@@ -204,107 +121,60 @@ const (
 
 // ParticipantInfo describes a participant. JoinedAt is in seconds since 1970.
 type ParticipantInfo struct {
-	Sid, Identity string
-	State         ParticipantState
-	Tracks        []*TrackInfo
-	JoinedAt      int64
-	Version       uint32
-	Permission    *ParticipantPermission
-	IsPublisher   bool
-}
-
-func (m *ParticipantInfo) fields(w *wire) {
-	visitText(w, 1, &m.Sid)
-	visitText(w, 2, &m.Identity)
-	visitNumber(w, 3, &m.State)
-	visitMessages(w, 4, maxTracks, &m.Tracks)
-	visitNumber(w, 6, &m.JoinedAt)
-	visitNumber(w, 10, &m.Version)
-	visitMessage(w, 11, &m.Permission)
-	visitFlag(w, 13, &m.IsPublisher)
+	Sid         string                 `wire:"1"`
+	Identity    string                 `wire:"2"`
+	State       ParticipantState       `wire:"3"`
+	Tracks      []*TrackInfo           `wire:"4,64"`
+	JoinedAt    int64                  `wire:"6"`
+	Version     uint32                 `wire:"10"`
+	Permission  *ParticipantPermission `wire:"11"`
+	IsPublisher bool                   `wire:"13"`
 }
 
 type ServerInfo struct {
-	Version  string
-	Protocol int32
-}
-
-func (m *ServerInfo) fields(w *wire) {
-	visitText(w, 2, &m.Version)
-	visitNumber(w, 3, &m.Protocol)
+	Version  string `wire:"2"`
+	Protocol int32  `wire:"3"`
 }
 
 // JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in seconds.
 type JoinResponse struct {
-	Room                      *Room
-	Participant               *ParticipantInfo
-	OtherParticipants         []*ParticipantInfo
-	ServerVersion             string
-	IceServers                []*ICEServer
-	SubscriberPrimary         bool
-	PingTimeout, PingInterval int32
-	ServerInfo                *ServerInfo
-	EnabledPublishCodecs      []*Codec
-}
-
-func (m *JoinResponse) fields(w *wire) {
-	visitMessage(w, 1, &m.Room)
-	visitMessage(w, 2, &m.Participant)
-	visitMessages(w, 3, maxOthers, &m.OtherParticipants)
-	visitText(w, 4, &m.ServerVersion)
-	visitMessages(w, 5, maxServers, &m.IceServers)
-	visitFlag(w, 6, &m.SubscriberPrimary)
-	visitNumber(w, 10, &m.PingTimeout)
-	visitNumber(w, 11, &m.PingInterval)
-	visitMessage(w, 12, &m.ServerInfo)
-	visitMessages(w, 14, maxCodecs, &m.EnabledPublishCodecs)
+	Room                 *Room              `wire:"1"`
+	Participant          *ParticipantInfo   `wire:"2"`
+	OtherParticipants    []*ParticipantInfo `wire:"3,64"`
+	ServerVersion        string             `wire:"4"`
+	IceServers           []*ICEServer       `wire:"5,16"`
+	SubscriberPrimary    bool               `wire:"6"`
+	PingTimeout          int32              `wire:"10"`
+	PingInterval         int32              `wire:"11"`
+	ServerInfo           *ServerInfo        `wire:"12"`
+	EnabledPublishCodecs []*Codec           `wire:"14,16"`
 }
 
 type ReconnectResponse struct {
-	IceServers []*ICEServer
-	ServerInfo *ServerInfo
-}
-
-func (m *ReconnectResponse) fields(w *wire) {
-	visitMessages(w, 1, maxServers, &m.IceServers)
-	visitMessage(w, 3, &m.ServerInfo)
+	IceServers []*ICEServer `wire:"1,16"`
+	ServerInfo *ServerInfo  `wire:"3"`
 }
 
 type TrackPublishedResponse struct {
-	Cid   string
-	Track *TrackInfo
-}
-
-func (m *TrackPublishedResponse) fields(w *wire) {
-	visitText(w, 1, &m.Cid)
-	visitMessage(w, 2, &m.Track)
+	Cid   string     `wire:"1"`
+	Track *TrackInfo `wire:"2"`
 }
 
 type SessionDescription struct {
-	Type, Sdp    string
-	Id           uint32
-	MidToTrackId []*MidTrack
-}
-
-func (m *SessionDescription) fields(w *wire) {
-	visitText(w, 1, &m.Type)
-	visitText(w, 2, &m.Sdp)
-	visitNumber(w, 3, &m.Id)
-	visitMessages(w, 4, maxMids, &m.MidToTrackId)
+	Type         string      `wire:"1"`
+	Sdp          string      `wire:"2"`
+	Id           uint32      `wire:"3"`
+	MidToTrackId []*MidTrack `wire:"4,64"`
 }
 
 // MidTrack maps a section of a session description to a track.
-type MidTrack struct{ Mid, TrackID string }
-
-func (m *MidTrack) fields(w *wire) {
-	visitText(w, 1, &m.Mid)
-	visitText(w, 2, &m.TrackID)
+type MidTrack struct {
+	Mid     string `wire:"1"`
+	TrackID string `wire:"2"`
 }
 
-type ParticipantUpdate struct{ Participants []*ParticipantInfo }
-
-func (m *ParticipantUpdate) fields(w *wire) {
-	visitMessages(w, 1, maxOthers, &m.Participants)
+type ParticipantUpdate struct {
+	Participants []*ParticipantInfo `wire:"1,64"`
 }
 
 type DisconnectReason int32
@@ -328,50 +198,33 @@ const (
 )
 
 type LeaveRequest struct {
-	CanReconnect bool
-	Reason       DisconnectReason
-	Action       LeaveAction
-}
-
-func (m *LeaveRequest) fields(w *wire) {
-	visitFlag(w, 1, &m.CanReconnect)
-	visitNumber(w, 2, &m.Reason)
-	visitNumber(w, 3, &m.Action)
+	CanReconnect bool             `wire:"1"`
+	Reason       DisconnectReason `wire:"2"`
+	Action       LeaveAction      `wire:"3"`
 }
 
 // Ping requests a Pong. Times are in milliseconds since 1970.
-type Ping struct{ Timestamp int64 }
+type Ping struct {
+	Timestamp int64 `wire:"1"`
+}
 
-func (m *Ping) fields(w *wire) { visitNumber(w, 1, &m.Timestamp) }
-
-type Pong struct{ LastPingTimestamp, Timestamp int64 }
-
-func (m *Pong) fields(w *wire) {
-	visitNumber(w, 1, &m.LastPingTimestamp)
-	visitNumber(w, 2, &m.Timestamp)
+type Pong struct {
+	LastPingTimestamp int64 `wire:"1"`
+	Timestamp         int64 `wire:"2"`
 }
 
 // MediaSectionsRequirement asks a client for another offer that has more sections.
-type MediaSectionsRequirement struct{ NumAudios, NumVideos uint32 }
-
-func (m *MediaSectionsRequirement) fields(w *wire) {
-	visitNumber(w, 1, &m.NumAudios)
-	visitNumber(w, 2, &m.NumVideos)
+type MediaSectionsRequirement struct {
+	NumAudios uint32 `wire:"1"`
+	NumVideos uint32 `wire:"2"`
 }
 
 // JoinRequest is the first message from a version 1 client.
 type JoinRequest struct {
-	AddTrackRequests []*AddTrackRequest
-	PublisherOffer   *SessionDescription
-	Reconnect        bool
-	ParticipantSid   string
-}
-
-func (m *JoinRequest) fields(w *wire) {
-	visitMessages(w, 5, maxRequests, &m.AddTrackRequests)
-	visitMessage(w, 6, &m.PublisherOffer)
-	visitFlag(w, 7, &m.Reconnect)
-	visitText(w, 9, &m.ParticipantSid)
+	AddTrackRequests []*AddTrackRequest  `wire:"5,16"`
+	PublisherOffer   *SessionDescription `wire:"6"`
+	Reconnect        bool                `wire:"7"`
+	ParticipantSid   string              `wire:"9"`
 }
 
 type Compression int32
@@ -379,11 +232,6 @@ type Compression int32
 const Gzip Compression = 1
 
 type WrappedJoinRequest struct {
-	Compression Compression
-	JoinRequest []byte
-}
-
-func (m *WrappedJoinRequest) fields(w *wire) {
-	visitNumber(w, 1, &m.Compression)
-	visitBytes(w, 2, &m.JoinRequest)
+	Compression Compression `wire:"1"`
+	JoinRequest []byte      `wire:"2"`
 }

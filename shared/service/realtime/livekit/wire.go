@@ -2,221 +2,215 @@ package livekit
 
 import (
 	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-type Message interface {
-	// fields passes each field of the message to w, with its number.
-	fields(w *wire)
-}
-
-type pointer[T any] interface {
-	*T
-	Message
-}
-
 // ErrMessage means that the bytes are not the expected message, or that a list is too long.
 var ErrMessage = errors.New("livekit: the message is malformed or has too many elements")
 
-func Marshal(m Message) []byte {
-	w := &wire{}
-	m.fields(w)
-	return w.out
-}
+// Marshal encodes the message to which a pointer points. A field is omitted if it is zero.
+func Marshal(message any) []byte { return appendMessage(nil, reflect.ValueOf(message).Elem()) }
 
-// Unmarshal decodes a message. It skips unknown fields and fails if a list is too long.
+// Unmarshal decodes a message into the struct to which a pointer points. It skips unknown fields and fails if a list
+// is too long. Fields of type []byte share memory with the content.
 //
 // Errors: ErrMessage.
-func Unmarshal(content []byte, m Message) error {
-	w := &wire{}
-	w.read(content, m)
-	return w.err
+func Unmarshal(content []byte, message any) error {
+	return readMessage(content, reflect.ValueOf(message).Elem())
 }
 
-// wire is a visitor for a message's fields. It either writes all of them or reads the one with a given number.
-type wire struct {
-	// out receives the encoded message if number is 0.
-	out []byte
-	// number and kind describe the field to read. A varint's value is in value. Any other field's value is in
-	// content.
-	number  protowire.Number
+// field describes a field of a message by its tag, such as `wire:"5"`. For a list, the tag also has the maximum
+// length, such as `wire:"5,8"`.
+type field struct {
+	number protowire.Number
+	most   int
+}
+
+var known sync.Map // maps a message's reflect.Type to its []field
+
+func fieldsOf(message reflect.Type) []field {
+	if fields, ok := known.Load(message); ok {
+		return fields.([]field)
+	}
+	fields := make([]field, message.NumField())
+	for i := range fields {
+		number, most, _ := strings.Cut(message.Field(i).Tag.Get("wire"), ",")
+		n, _ := strconv.Atoi(number) // the tags are valid
+		fields[i].number = protowire.Number(n)
+		fields[i].most, _ = strconv.Atoi(most)
+	}
+	known.Store(message, fields)
+	return fields
+}
+
+// kindOf returns how a value of the type is encoded.
+func kindOf(t reflect.Type) protowire.Type {
+	switch t.Kind() {
+	case reflect.String, reflect.Slice:
+		return protowire.BytesType
+	case reflect.Pointer:
+		if t.Elem().Kind() == reflect.Struct {
+			return protowire.BytesType
+		}
+	}
+	return protowire.VarintType
+}
+
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8
+}
+
+func appendMessage(out []byte, message reflect.Value) []byte {
+	for i, f := range fieldsOf(message.Type()) {
+		value := message.Field(i)
+		switch {
+		case value.IsZero(), value.Kind() == reflect.Slice && value.Len() == 0:
+		case !isList(value.Type()):
+			out = appendValue(protowire.AppendTag(out, f.number, kindOf(value.Type())), value)
+		case kindOf(value.Type().Elem()) == protowire.VarintType:
+			var packed []byte
+			for j := range value.Len() {
+				packed = appendValue(packed, value.Index(j))
+			}
+			out = protowire.AppendBytes(protowire.AppendTag(out, f.number, protowire.BytesType), packed)
+		default:
+			for j := range value.Len() {
+				out = appendValue(protowire.AppendTag(out, f.number, protowire.BytesType), value.Index(j))
+			}
+		}
+	}
+	return out
+}
+
+func appendValue(out []byte, value reflect.Value) []byte {
+	switch value.Kind() {
+	case reflect.String:
+		return protowire.AppendString(out, value.String())
+	case reflect.Slice:
+		return protowire.AppendBytes(out, value.Bytes())
+	case reflect.Pointer:
+		if value.Elem().Kind() == reflect.Struct {
+			return protowire.AppendBytes(out, appendMessage(nil, value.Elem()))
+		}
+		return appendValue(out, value.Elem())
+	case reflect.Bool:
+		return protowire.AppendVarint(out, protowire.EncodeBool(value.Bool()))
+	case reflect.Uint32:
+		return protowire.AppendVarint(out, value.Uint())
+	}
+	return protowire.AppendVarint(out, uint64(value.Int()))
+}
+
+// encoded is a field's value. A varint is in number, and any other value is in content.
+type encoded struct {
 	kind    protowire.Type
-	value   uint64
+	number  uint64
 	content []byte
-	err     error
 }
 
-func (w *wire) read(content []byte, m Message) {
-	outer := *w
-	for len(content) > 0 && outer.err == nil {
+func readMessage(content []byte, message reflect.Value) error {
+	fields := fieldsOf(message.Type())
+	for len(content) > 0 {
 		number, kind, n := protowire.ConsumeTag(content)
 		if n < 0 {
-			outer.err = ErrMessage
-			break
+			return ErrMessage
 		}
 		content = content[n:]
-		*w = wire{number: number, kind: kind}
+		e := encoded{kind: kind}
 		switch kind {
 		case protowire.VarintType:
-			w.value, n = protowire.ConsumeVarint(content)
+			e.number, n = protowire.ConsumeVarint(content)
 		case protowire.BytesType:
-			w.content, n = protowire.ConsumeBytes(content)
+			e.content, n = protowire.ConsumeBytes(content)
 		case protowire.Fixed32Type, protowire.Fixed64Type:
 			n = protowire.ConsumeFieldValue(number, kind, content)
 		default: // the protocol has no groups, which could nest
 			n = -1
 		}
 		if n < 0 {
-			outer.err = ErrMessage
-			break
+			return ErrMessage
 		}
 		content = content[n:]
-		m.fields(w)
-		outer.err = w.err
-	}
-	*w = outer
-}
-
-func (w *wire) writes() bool { return w.number == 0 }
-
-func (w *wire) reads(number protowire.Number, kind protowire.Type) bool {
-	return w.number == number && w.kind == kind
-}
-
-func (w *wire) fits(has, most int) bool {
-	if has >= most {
-		w.err = ErrMessage
-	}
-	return has < most
-}
-
-func (w *wire) write(number protowire.Number, content []byte) {
-	w.out = protowire.AppendTag(w.out, number, protowire.BytesType)
-	w.out = protowire.AppendBytes(w.out, content)
-}
-
-func (w *wire) text() string {
-	if !utf8.Valid(w.content) {
-		w.err = ErrMessage
-		return ""
-	}
-	return string(w.content)
-}
-
-type integer interface{ ~int32 | ~uint32 | ~int64 }
-
-func visitNumber[T integer](w *wire, number protowire.Number, field *T) {
-	switch {
-	case w.writes() && *field != 0:
-		w.out = protowire.AppendTag(w.out, number, protowire.VarintType)
-		w.out = protowire.AppendVarint(w.out, uint64(*field))
-	case w.reads(number, protowire.VarintType):
-		*field = T(w.value)
-	}
-}
-
-// visitChoice visits a number in a oneof. Unlike other numbers, it is written even if it is 0.
-func visitChoice(w *wire, number protowire.Number, field **int64) {
-	switch {
-	case w.writes() && *field != nil:
-		w.out = protowire.AppendTag(w.out, number, protowire.VarintType)
-		w.out = protowire.AppendVarint(w.out, uint64(**field))
-	case w.reads(number, protowire.VarintType):
-		read := int64(w.value)
-		*field = &read
-	}
-}
-
-func visitNumbers[T integer](w *wire, number protowire.Number, most int, field *[]T) {
-	switch {
-	case w.writes() && len(*field) > 0:
-		var packed []byte
-		for _, each := range *field {
-			packed = protowire.AppendVarint(packed, uint64(each))
+		i := slices.IndexFunc(fields, func(f field) bool { return f.number == number })
+		if i < 0 {
+			continue
 		}
-		w.write(number, packed)
-	case w.reads(number, protowire.VarintType) && w.fits(len(*field), most):
-		*field = append(*field, T(w.value))
-	case w.reads(number, protowire.BytesType):
-		for packed := w.content; len(packed) > 0; {
-			each, n := protowire.ConsumeVarint(packed)
-			if n < 0 {
-				w.err = ErrMessage
-				return
-			}
-			if !w.fits(len(*field), most) {
-				return
-			}
-			*field, packed = append(*field, T(each)), packed[n:]
+		if err := e.readField(message.Field(i), fields[i].most); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func visitFlag(w *wire, number protowire.Number, field *bool) {
-	value := int32(0)
-	if *field {
-		value = 1
+// readField ignores a value of the wrong kind. Numbers of a list may be packed or single.
+func (e encoded) readField(value reflect.Value, most int) error {
+	if !isList(value.Type()) {
+		return e.read(value)
 	}
-	visitNumber(w, number, &value)
-	if flag := value != 0; flag != *field { // avoid needless writes, because several goroutines may encode a message
-		*field = flag
+	if e.kind != protowire.BytesType || kindOf(value.Type().Elem()) == protowire.BytesType {
+		return e.add(value, most)
 	}
-}
-
-func visitText(w *wire, number protowire.Number, field *string) {
-	switch {
-	case w.writes() && *field != "":
-		w.write(number, []byte(*field))
-	case w.reads(number, protowire.BytesType):
-		*field = w.text()
-	}
-}
-
-// visitBytes visits a bytes field. The bytes share memory with Unmarshal's content.
-func visitBytes(w *wire, number protowire.Number, field *[]byte) {
-	switch {
-	case w.writes() && len(*field) > 0:
-		w.write(number, *field)
-	case w.reads(number, protowire.BytesType):
-		*field = w.content
-	}
-}
-
-func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
-	switch {
-	case w.writes():
-		for _, each := range *field {
-			w.write(number, []byte(each))
+	for packed := e.content; len(packed) > 0; {
+		number, n := protowire.ConsumeVarint(packed)
+		if n < 0 {
+			return ErrMessage
 		}
-	case w.reads(number, protowire.BytesType) && w.fits(len(*field), most):
-		*field = append(*field, w.text())
+		if err := (encoded{kind: protowire.VarintType, number: number}).add(value, most); err != nil {
+			return err
+		}
+		packed = packed[n:]
 	}
+	return nil
 }
 
-// visitMessage visits a nested message. If the field is repeated, the messages are merged.
-func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
-	switch {
-	case w.writes() && *field != nil:
-		w.write(number, Marshal(M(*field)))
-	case w.reads(number, protowire.BytesType):
-		if *field == nil {
-			*field = new(T)
-		}
-		w.read(w.content, M(*field))
+func (e encoded) add(list reflect.Value, most int) error {
+	of := list.Type().Elem()
+	if e.kind != kindOf(of) {
+		return nil
 	}
+	if list.Len() >= most {
+		return ErrMessage
+	}
+	one := reflect.New(of).Elem()
+	err := e.read(one)
+	list.Set(reflect.Append(list, one))
+	return err
 }
 
-func visitMessages[T any, M pointer[T]](w *wire, number protowire.Number, most int, field *[]*T) {
-	switch {
-	case w.writes():
-		for _, each := range *field {
-			w.write(number, Marshal(M(each)))
-		}
-	case w.reads(number, protowire.BytesType) && w.fits(len(*field), most):
-		read := new(T)
-		w.read(w.content, M(read))
-		*field = append(*field, read)
+// read sets a value. If a nested message is repeated, the messages are merged.
+func (e encoded) read(value reflect.Value) error {
+	if e.kind != kindOf(value.Type()) {
+		return nil
 	}
+	switch value.Kind() {
+	case reflect.String:
+		if !utf8.Valid(e.content) {
+			return ErrMessage
+		}
+		value.SetString(string(e.content))
+	case reflect.Slice:
+		value.SetBytes(e.content)
+	case reflect.Pointer:
+		if value.IsNil() {
+			value.Set(reflect.New(value.Type().Elem()))
+		}
+		if e.kind == protowire.BytesType {
+			return readMessage(e.content, value.Elem())
+		}
+		return e.read(value.Elem())
+	case reflect.Bool:
+		value.SetBool(e.number != 0)
+	case reflect.Uint32:
+		value.SetUint(e.number)
+	default:
+		value.SetInt(int64(e.number))
+	}
+	return nil
 }
