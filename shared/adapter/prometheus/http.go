@@ -15,27 +15,15 @@ type surfaces struct {
 	sent     *prometheus.CounterVec
 }
 
-func newSurfaces() surfaces {
+func newSurfaces(registry *prometheus.Registry) surfaces {
 	return surfaces{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_requests_total",
-			Help: "Requests, by route and status. An empty route means an unknown path.",
-		}, []string{"surface", "method", "route", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_http_request_duration_seconds", Help: "Time from a request's arrival to the end of its response.",
-			Buckets: durationBuckets,
-		}, []string{"surface", "route"}),
-		received: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_received_bytes_total", Help: "Bytes of request bodies.",
-		}, []string{"surface", "route"}),
-		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_sent_bytes_total", Help: "Bytes of response bodies.",
-		}, []string{"surface", "route"}),
+		requests: counter(registry, "cutroom_http_requests_total",
+			"Requests, by route and status. An empty route means an unknown path.", "surface", "method", "route", "status"),
+		duration: histogram(registry, "cutroom_http_request_duration_seconds", durationBuckets,
+			"Time from a request's arrival to the end of its response.", "surface", "route"),
+		received: counter(registry, "cutroom_http_received_bytes_total", "Bytes of request bodies.", "surface", "route"),
+		sent:     counter(registry, "cutroom_http_sent_bytes_total", "Bytes of response bodies.", "surface", "route"),
 	}
-}
-
-func (s surfaces) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.requests, s.duration, s.received, s.sent}
 }
 
 func (m *Metrics) Surface(name string) httpserver.Observer {

@@ -39,52 +39,48 @@ var (
 )
 
 func New() *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_requests_total", Help: "Calls to the completions routes, by status.",
-		}, []string{"route", "model", "status", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_request_duration_seconds", Help: "Time from a call's arrival to the end of its response.",
-			Buckets: durationBuckets,
-		}, []string{"route", "model", "stream"}),
-		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_first_token_seconds", Help: "Time from a call's arrival to the first chunk of its stream.",
-			Buckets: firstTokenBuckets,
-		}, []string{"route", "model"}),
-		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_queue_wait_seconds", Help: "Time that calls waited for an upstream, if they had to wait.",
-			Buckets: firstTokenBuckets,
-		}, []string{"model"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_tokens_total",
-			Help: "Metered tokens. Cached tokens are also prompt tokens, and reasoning tokens are also completion tokens.",
-		}, []string{"model", "kind"}),
-		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_cost_total",
-			Help: "Cost of calls at the prices of the catalog, in its currency.",
-		}, []string{"model"}),
-		estimated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, because the upstream did not report them.",
-		}, []string{"model"}),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls to upstreams, by outcome.",
-		}, []string{"model", "upstream", "outcome"}),
-		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_budget_warnings_total", Help: "Budget warnings, by the percentage reached, once per day or month.",
-		}, []string{"percent"}),
-		batchCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_requests_total", Help: "Metered batch requests.",
-		}, []string{"model"}),
-		batchCost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_cost_total", Help: "Cost of batch requests, included in cutroom_gateway_cost_total.",
-		}, []string{"model"}),
-	}
-	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,
-		m.attempts, m.warnings, m.batchCalls, m.batchCost,
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.registry.MustRegister(m.surfaces.collectors()...)
-	return m
+	return &Metrics{
+		registry: registry, surfaces: newSurfaces(registry),
+		requests: counter(registry, "cutroom_gateway_requests_total", "Calls to the completions routes, by status.",
+			"route", "model", "status", "code"),
+		duration: histogram(registry, "cutroom_gateway_request_duration_seconds", durationBuckets,
+			"Time from a call's arrival to the end of its response.", "route", "model", "stream"),
+		firstToken: histogram(registry, "cutroom_gateway_first_token_seconds", firstTokenBuckets,
+			"Time from a call's arrival to the first chunk of its stream.", "route", "model"),
+		waited: histogram(registry, "cutroom_gateway_queue_wait_seconds", firstTokenBuckets,
+			"Time that calls waited for an upstream, if they had to wait.", "model"),
+		tokens: counter(registry, "cutroom_gateway_tokens_total",
+			"Metered tokens. Cached tokens are also prompt tokens, and reasoning tokens are also completion tokens.",
+			"model", "kind"),
+		cost: counter(registry, "cutroom_gateway_cost_total", "Cost of calls at the prices of the catalog, in its currency.",
+			"model"),
+		estimated: counter(registry, "cutroom_gateway_estimated_total",
+			"Calls whose tokens were counted here, because the upstream did not report them.", "model"),
+		attempts: counter(registry, "cutroom_gateway_upstream_attempts_total", "Calls to upstreams, by outcome.",
+			"model", "upstream", "outcome"),
+		warnings: counter(registry, "cutroom_budget_warnings_total",
+			"Budget warnings, by the percentage reached, once per day or month.", "percent"),
+		batchCalls: counter(registry, "cutroom_gateway_batch_requests_total", "Metered batch requests.", "model"),
+		batchCost: counter(registry, "cutroom_gateway_batch_cost_total",
+			"Cost of batch requests, included in cutroom_gateway_cost_total.", "model"),
+	}
+}
+
+func counter(registry *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	registry.MustRegister(c)
+	return c
+}
+
+func histogram(
+	registry *prometheus.Registry, name string, buckets []float64, help string, labels ...string,
+) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	registry.MustRegister(h)
+	return h
 }
 
 func (m *Metrics) Completed(c gateway.Completion) {
@@ -159,12 +155,13 @@ var (
 )
 
 func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
-	out <- upstreamUp
-	out <- upstreamInFlight
-	out <- upstreamLimit
-	out <- upstreamReplicas
-	out <- queueWaiting
-	out <- queuePlaces
+	describe(out, upstreamUp, upstreamInFlight, upstreamLimit, upstreamReplicas, queueWaiting, queuePlaces)
+}
+
+func describe(out chan<- *prometheus.Desc, all ...*prometheus.Desc) {
+	for _, desc := range all {
+		out <- desc
+	}
 }
 
 func (u *upstreams) Collect(out chan<- prometheus.Metric) {
@@ -173,17 +170,19 @@ func (u *upstreams) Collect(out chan<- prometheus.Metric) {
 		if h.Open {
 			up = 0
 		}
-		out <- prometheus.MustNewConstMetric(upstreamUp, prometheus.GaugeValue, up, h.Model, h.Upstream)
-		out <- prometheus.MustNewConstMetric(upstreamInFlight, prometheus.GaugeValue, float64(h.InFlight), h.Model,
-			h.Upstream)
-		out <- prometheus.MustNewConstMetric(upstreamLimit, prometheus.GaugeValue, float64(h.Limit), h.Model, h.Upstream)
+		gauge(out, upstreamUp, up, h.Model, h.Upstream)
+		gauge(out, upstreamInFlight, float64(h.InFlight), h.Model, h.Upstream)
+		gauge(out, upstreamLimit, float64(h.Limit), h.Model, h.Upstream)
 		if h.Found {
-			out <- prometheus.MustNewConstMetric(upstreamReplicas, prometheus.GaugeValue, float64(h.Replicas), h.Model,
-				h.Upstream)
+			gauge(out, upstreamReplicas, float64(h.Replicas), h.Model, h.Upstream)
 		}
 	}
 	for _, q := range u.queues() {
-		out <- prometheus.MustNewConstMetric(queueWaiting, prometheus.GaugeValue, float64(q.Waiting), q.Model)
-		out <- prometheus.MustNewConstMetric(queuePlaces, prometheus.GaugeValue, float64(q.Places), q.Model)
+		gauge(out, queueWaiting, float64(q.Waiting), q.Model)
+		gauge(out, queuePlaces, float64(q.Places), q.Model)
 	}
+}
+
+func gauge(out chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }

@@ -47,9 +47,7 @@ var (
 )
 
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen, waitingOpen} {
-		out <- desc
-	}
+	describe(out, jobsOpen, jobsAge, filesBytes, sessionsOpen, waitingOpen)
 }
 
 // If the records cannot be read, Collect makes the scrape fail, because old numbers would hide the failure.
@@ -61,9 +59,6 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.NewInvalidMetric(jobsOpen, err)
 		return
 	}
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		for _, status := range []job.Status{job.Pending, job.Processing} {
 			var open OpenJobs
@@ -72,11 +67,11 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 					open = j
 				}
 			}
-			gauge(jobsOpen, float64(open.Count), string(lane), string(status))
-			gauge(jobsAge, open.Age.Seconds(), string(lane), string(status))
+			gauge(out, jobsOpen, float64(open.Count), string(lane), string(status))
+			gauge(out, jobsAge, open.Age.Seconds(), string(lane), string(status))
 		}
 	}
-	gauge(filesBytes, float64(now.StoredBytes))
-	gauge(sessionsOpen, float64(now.Sessions))
-	gauge(waitingOpen, float64(now.Waiting))
+	gauge(out, filesBytes, float64(now.StoredBytes))
+	gauge(out, sessionsOpen, float64(now.Sessions))
+	gauge(out, waitingOpen, float64(now.Waiting))
 }

@@ -22,23 +22,15 @@ var _ worker.Observer = (*Worker)(nil)
 
 // Worker must be called only once.
 func (m *Metrics) Worker() *Worker {
-	w := &Worker{
+	return &Worker{
 		registry: m.registry,
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_worker_runs_total", Help: "Runs of jobs, by outcome.",
-		}, []string{"lane", "model", "outcome", "code"}),
-		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_worker_queue_wait_seconds", Help: "Time from a job's creation to the start of its first run.",
-			Buckets: stageBuckets,
-		}, []string{"lane"}),
-		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_worker_stage_duration_seconds",
-			Help: "Duration of each stage of a run: fetch, probe, enhance, engine, store, and engine.* for stages that the engine " +
-				"reports.", Buckets: stageBuckets,
-		}, []string{"model", "stage"}),
+		runs:     counter(m.registry, "cutroom_worker_runs_total", "Runs of jobs, by outcome.", "lane", "model", "outcome", "code"),
+		waited: histogram(m.registry, "cutroom_worker_queue_wait_seconds", stageBuckets,
+			"Time from a job's creation to the start of its first run.", "lane"),
+		stages: histogram(m.registry, "cutroom_worker_stage_duration_seconds", stageBuckets,
+			"Duration of each stage of a run: fetch, probe, enhance, engine, store, and engine.* for stages that the "+
+				"engine reports.", "model", "stage"),
 	}
-	m.registry.MustRegister(w.runs, w.waited, w.stages)
-	return w
 }
 
 func (w *Worker) Ran(r worker.Run) {
@@ -69,17 +61,15 @@ var (
 )
 
 func (s *slots) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{slotCount, slotBusy, slotTime, slotAhead} {
-		out <- desc
-	}
+	describe(out, slotCount, slotBusy, slotTime, slotAhead)
 }
 
 func (s *slots) Collect(out chan<- prometheus.Metric) {
 	for _, l := range s.loads() {
 		lane := string(l.Lane)
-		out <- prometheus.MustNewConstMetric(slotCount, prometheus.GaugeValue, float64(l.Slots), lane)
-		out <- prometheus.MustNewConstMetric(slotBusy, prometheus.GaugeValue, float64(l.Busy), lane)
+		gauge(out, slotCount, float64(l.Slots), lane)
+		gauge(out, slotBusy, float64(l.Busy), lane)
 		out <- prometheus.MustNewConstMetric(slotTime, prometheus.CounterValue, l.BusyTime.Seconds(), lane)
-		out <- prometheus.MustNewConstMetric(slotAhead, prometheus.GaugeValue, float64(l.Prefetched), lane)
+		gauge(out, slotAhead, float64(l.Prefetched), lane)
 	}
 }
