@@ -4,13 +4,11 @@
 package main
 
 import (
-	"net/http"
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/app/c2pa/verifying"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
@@ -26,13 +24,9 @@ const (
 	readerMemory = 1 << 30
 )
 
-func main() { lambdahttp.Main(credentials) }
+func main() { awsapp.Serve(credentials, api.Credentials) }
 
-func credentials() (http.Handler, lambdahttp.Mode, error) {
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func credentials(f *awsapp.Parts) {
 	f.ReadJobs()
 	f.ReadFiles()
 	f.Config.Blobs = f.Bucket()
@@ -41,6 +35,4 @@ func credentials() (http.Handler, lambdahttp.Mode, error) {
 		Signers: dynamo.NewSigners(f.Records, f.Required("CUTROOM_JOBS_TABLE")).Certificates,
 	})
 	f.Config.MaxVerified, f.Config.VerifyTime = maxFile, requestTime
-	handler, err := f.Handler(api.Credentials)
-	return handler, lambdahttp.Buffered, err
 }

@@ -4,8 +4,6 @@
 package main
 
 import (
-	"net/http"
-	"os"
 	"time"
 
 	"cutroom/shared/adapter/secrets"
@@ -15,17 +13,9 @@ import (
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(content) }
+func main() { awsapp.Stream(content, api.Content, api.Events, api.FileContent, api.OpenAIContent) }
 
-func content() (http.Handler, lambdahttp.Mode, error) {
-	mode, err := lambdahttp.ResponseMode(os.Getenv)
-	if err != nil {
-		return nil, 0, err
-	}
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func content(f *awsapp.Parts) {
 	f.ReadJobs()
 	f.ReadFiles()
 	bucket := f.Bucket()
@@ -34,9 +24,7 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	f.Config.Downloads = f.Signer(bucket)
 	if !f.Flag("CUTROOM_CONTENT_REDIRECT") {
-		f.Config.RedirectAbove = mode.MostSent()
+		f.Config.RedirectAbove = f.Mode.MostSent()
 	}
-	f.Config.EventsOnce = mode == lambdahttp.Buffered
-	handler, err := f.Handler(api.Content, api.Events, api.FileContent, api.OpenAIContent)
-	return handler, mode, err
+	f.Config.EventsOnce = f.Mode == lambdahttp.Buffered
 }

@@ -2,27 +2,18 @@
 package main
 
 import (
-	"net/http"
-
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/file"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(files) }
+func main() { awsapp.Serve(files, api.Files) }
 
-func files() (http.Handler, lambdahttp.Mode, error) {
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func files(f *awsapp.Parts) {
 	bucket := f.Bucket()
 	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
 	f.Config.Blobs = bucket
 	f.Config.Files = f.Files(bucket, file.NewCursorsFrom(secret.Value))
 	f.Config.Signer = f.Signer(bucket)
-	handler, err := f.Handler(api.Files)
-	return handler, lambdahttp.Buffered, err
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"net/http"
-	"os"
 	"time"
 
 	"cutroom/shared/adapter/secrets"
@@ -15,21 +13,12 @@ import (
 	"cutroom/shared/domain/cursor"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(images) }
+func main() { awsapp.Stream(images, api.Generate, api.OpenAIImages) }
 
-func images() (http.Handler, lambdahttp.Mode, error) {
-	mode, err := lambdahttp.ResponseMode(os.Getenv)
-	if err != nil {
-		return nil, 0, err
-	}
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func images(f *awsapp.Parts) {
 	bucket, queues := f.Bucket(), f.Queues()
 	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues),
 		sqsqueue.NewLengths(f.AWS, queues), cursor.Codec{})
@@ -39,6 +28,4 @@ func images() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Shares = job.NewSharesFrom(secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN")).Value, time.Now)
 	f.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{})
 	f.RejectCold()
-	handler, err := f.Handler(api.Generate, api.OpenAIImages)
-	return handler, mode, err
 }

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"net/http"
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
@@ -17,17 +16,12 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(jobs) }
+func main() { awsapp.Serve(jobs, api.Jobs, api.Webhooks, api.OpenAIVideos) }
 
-func jobs() (http.Handler, lambdahttp.Mode, error) {
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func jobs(f *awsapp.Parts) {
 	bucket, queues := f.Bucket(), f.Queues()
 	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
 	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues),
@@ -39,6 +33,4 @@ func jobs() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Fetch = webhookhttp.NewFetcher(webhookhttp.Config{Targets: f.Config.WebhookTargets})
 	f.Config.WebhookLog = dynamo.NewWebhooks(f.Records, f.Required("CUTROOM_JOBS_TABLE"))
 	f.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
-	handler, err := f.Handler(api.Jobs, api.Webhooks, api.OpenAIVideos)
-	return handler, lambdahttp.Buffered, err
 }

@@ -2,22 +2,13 @@
 package main
 
 import (
-	"net/http"
-
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(quota) }
+func main() { awsapp.Serve(quota, api.Realtime) }
 
-func quota() (http.Handler, lambdahttp.Mode, error) {
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func quota(f *awsapp.Parts) {
 	f.Config.Sessions = dynamo.NewSessions(f.Records, f.Required("CUTROOM_SESSIONS_TABLE"))
-	handler, err := f.Handler(api.Realtime)
-	return handler, lambdahttp.Buffered, err
 }

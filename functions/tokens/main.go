@@ -5,30 +5,22 @@ package main
 
 import (
 	"crypto/rand"
-	"net/http"
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
 
-func main() { lambdahttp.Main(tokens) }
+func main() { awsapp.Serve(tokens, api.Tokens, api.Keys, api.Budgets, api.Audit) }
 
-func tokens() (http.Handler, lambdahttp.Mode, error) {
-	f, err := awsapp.NewFunction()
-	if err != nil {
-		return nil, 0, err
-	}
+func tokens(f *awsapp.Parts) {
 	f.Config.Minter = &credential.Minter{
 		Store: f.Keys, Random: rand.Reader, Now: time.Now, Secret: secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN")).Value,
 	}
 	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.AuditLog = dynamo.NewAudit(f.Records, f.Required("CUTROOM_USAGE_TABLE"))
 	f.ManageBudgets()
-	handler, err := f.Handler(api.Tokens, api.Keys, api.Budgets, api.Audit)
-	return handler, lambdahttp.Buffered, err
 }

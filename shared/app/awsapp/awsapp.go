@@ -39,17 +39,38 @@ type Parts struct {
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys
 	Tracer  trace.Tracer
+	// Mode is how a Lambda function sends its responses.
+	Mode lambdahttp.Mode
 	// broken is an error that prevents the assembly but is not an invalid setting.
 	broken error
 }
 
-// NewFunction is New for a Lambda function. It fails outside Lambda. Handler reports invalid settings.
-func NewFunction() (*Parts, error) {
-	config, err := awsconfig.FromEnvironment(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
+// Serve runs a Lambda function that serves groups of routes. The function configure sets the components that they need.
+func Serve(configure func(*Parts), groups ...api.Group) {
+	serve(lambdahttp.Buffered, nil, configure, groups)
+}
+
+// Stream is like Serve, but the function streams its responses, unless the environment says otherwise.
+func Stream(configure func(*Parts), groups ...api.Group) {
+	mode, err := lambdahttp.ResponseMode(os.Getenv)
+	serve(mode, err, configure, groups)
+}
+
+func serve(mode lambdahttp.Mode, err error, configure func(*Parts), groups []api.Group) {
+	lambdahttp.Main(func() (http.Handler, lambdahttp.Mode, error) {
+		config, configErr := awsconfig.FromEnvironment(os.Getenv)
+		if err := cmp.Or(err, configErr); err != nil {
+			return nil, 0, err
+		}
+		p := New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout))
+		p.Mode = mode
+		configure(p)
+		surface, err := p.Surface(groups...)
+		if err != nil {
+			return nil, 0, err
+		}
+		return httpserver.Handler(surface), mode, nil
+	})
 }
 
 // New is for programs whose callers have credentials. tracer may be nil. AWS calls are traced as
@@ -159,14 +180,6 @@ func (p *Parts) Queues() map[job.Lane]string {
 }
 
 // Errors: the first missing or invalid setting, or a failure to read the machine's clock.
-func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
-	surface, err := p.Surface(groups...)
-	if err != nil {
-		return nil, err
-	}
-	return httpserver.Handler(surface), nil
-}
-
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err
