@@ -186,7 +186,7 @@ func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, er
 		Reads: append(append([]string{}, plan.Program.reads...), plan.Inputs...), Folder: plan.Folder,
 		Landlock: f.layers.Landlock, User: f.layers.User, Root: f.root,
 		Memory: plan.Memory, MaxFile: plan.MaxFile, Seconds: max(1, int64(plan.ProcessorTime.Seconds())),
-		Reserve: plan.Reserve, Background: plan.Background, Status: 3 + len(plan.Extra),
+		Reserve: plan.Reserve, Background: plan.Background, Status: 3 + int64(len(plan.Extra)),
 	}
 	if f.layers.Seccomp {
 		o.Filter = f.filter

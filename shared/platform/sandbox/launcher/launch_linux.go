@@ -36,7 +36,7 @@ func launch(o Order) error {
 	// program is executed.
 	const last = 1<<32 - 1
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
-		syscall.CloseOnExec(o.Status) // before Linux 5.11
+		syscall.CloseOnExec(int(o.Status)) // before Linux 5.11
 	}
 	if o.Reserve {
 		if err := reserve(o.Memory); err != nil {

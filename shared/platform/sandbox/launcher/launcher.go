@@ -49,7 +49,7 @@ type Order struct {
 	// Reserve makes the launch fail if there is not enough memory. Background lowers the priority.
 	Reserve, Background bool
 	// Status is the descriptor for reporting that the launcher is about to execute the program.
-	Status int
+	Status int64
 }
 
 type Ability struct {
@@ -75,7 +75,7 @@ func init() {
 	default:
 		err = launch(o)
 		complain(err)
-		_, _ = syscall.Write(o.Status, []byte("\n"+err.Error()))
+		_, _ = syscall.Write(int(o.Status), []byte("\n"+err.Error()))
 	}
 	os.Exit(ExitNotRun)
 }
