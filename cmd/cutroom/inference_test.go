@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path,
-	body string) (servertest.Answer, error) {
+func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
 	client := &servertest.Client{URL: server.InferenceURL()}
 	return func(ctx context.Context, method, path, body string) (servertest.Answer, error) {
 		if body == "" {
@@ -106,10 +105,8 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	}))
 	defer upstream.Close()
 	data := t.TempDir()
-	row := strings.Replace(upstreamRow("slow", upstream.URL, ", concurrency: 1"), "routes:",
-		"queue: {calls: 1, wait: 1m}, routes:", 1)
-	server := start(t, data, "CUTROOM_METRICS_KEY=operator", "CUTROOM_CATALOG="+save(t,
-		append(defaultCatalog(t), row...)))
+	row := strings.Replace(upstreamRow("slow", upstream.URL, ", concurrency: 1"), "routes:", "queue: {calls: 1, wait: 1m}, routes:", 1)
+	server := start(t, data, "CUTROOM_METRICS_KEY=operator", "CUTROOM_CATALOG="+save(t, append(defaultCatalog(t), row...)))
 	request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, server.InferenceURL()+"/v1/chat/completions",
 		strings.NewReader(`{"model":"slow","stream":true,"messages":[{"role":"user","content":"Hello!"}]}`))
 	if err != nil {
@@ -132,8 +129,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 		waiting <- fmt.Sprintf("%v %d %s", err, answer.Status, answer.Body)
 	}()
 	eventually(t, "the second call waits", func() bool {
-		answer, err := (&servertest.Client{URL: server.InferenceURL()}).Get(bounded(t), "/metrics",
-			"Authorization", "Bearer operator")
+		answer, err := (&servertest.Client{URL: server.InferenceURL()}).Get(bounded(t), "/metrics", "Authorization", "Bearer operator")
 		return err == nil && strings.Contains(string(answer.Body), `cutroom_gateway_queue_waiting{model="slow"} 1`)
 	})
 	stopped := make(chan error, 1)

@@ -62,8 +62,7 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 	nowhere.Close()
 
 	catalog := string(defaultCatalog(t))
-	settings := []string{"CUTROOM_TIERS=" +
-		save(t, []byte("default: {}\ndev: {}\ntight: {inference_requests_per_minute: 1}\n"))}
+	settings := []string{"CUTROOM_TIERS=" + save(t, []byte("default: {}\ndev: {}\ntight: {inference_requests_per_minute: 1}\n"))}
 	for _, name := range []string{"silent", "breaking", "flaky", "agent"} {
 		catalog += upstreamRow(name, upstream.URL+"/v1", ", secret: env:"+strings.ToUpper(name))
 		settings = append(settings, strings.ToUpper(name)+"="+name)
@@ -107,8 +106,8 @@ func audioAnswers(w http.ResponseWriter, r *http.Request) {
 }
 
 func upstreamRow(id, url, more string) string {
-	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: "+
-		"%q, model: m%s}]}\n", id, url, more)
+	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: %q, model: m%s}]}\n",
+		id, url, more)
 }
 
 func mint(t *testing.T, client *servertest.Client, model string) string {
@@ -143,8 +142,7 @@ func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 func TestOpenAIClientForPythonWorks(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
-	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
-		filepath.Join("testdata", "openai", "client.py")), clientChecks+" audio")
+	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "client.py")), clientChecks+" audio")
 }
 
 func nodeProgram(t *testing.T) string {
@@ -195,6 +193,12 @@ func TestOpenAIClientsEditMedia(t *testing.T) {
 	}}
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"), filepath.Join("testdata", "openai", "media.py"), media),
 		"models edit stream generate video videos errors")
+	for _, path := range []string{"/v1/images", "/v1/images/", "/v1/images/edits/1", "/v1/shares"} {
+		request, _ := http.NewRequestWithContext(bounded(t), http.MethodPost, world.url+path, nil)
+		if got, err := http.DefaultTransport.RoundTrip(request); err != nil || got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+	}
 
 	world.url = start(t, t.TempDir()).InferenceURL()
 	source, err := os.Open(filepath.Join("testdata", "openai", "media.mjs"))

@@ -15,7 +15,7 @@ import (
 )
 
 // OpenAIPaths are the patterns of the routes that the inference address serves with this package.
-var OpenAIPaths = []string{"/v1/images/", "/v1/videos", "/v1/videos/", sharesPath}
+var OpenAIPaths = []string{"/v1/images/{route}", "/v1/videos", "/v1/videos/", sharesPath + "{job_id}"}
 
 // OpenAIImages is the group of OpenAI's image routes (docs/clients.md#images-and-videos-with-openais-client).
 // Like all routes of OpenAI, they take the key as a bearer token and return the gateway's errors.
