@@ -7,7 +7,7 @@ GO=${GO:-go}
 limit=20m
 # Compiling without caches takes longer than running all tests. Omitting debug data saves a fifth of that. CDK's large
 # bindings are not optimized, because that takes longer than running them.
-undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
+undebugged="-ldflags=-s -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
 
 # took NAME COMMAND…: runs the command and prints its duration.
 took() {
@@ -31,11 +31,13 @@ released() {
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
 }
 
-# raced runs go test with the race detector, except for packages that use only one goroutine: the pictures,
-# compression, and SQLite, which is C translated to Go and would take six times as long. At exit, programs wait for
-# late races for 50 ms instead of a second.
-raced() {
-	GORACE="atexit_sleep_ms=50 ${GORACE:-}" CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race \
+# racing runs go with the race detector, except for packages that use only one goroutine: the pictures, compression,
+# and SQLite, which is C translated to Go and would take six times as long. At exit, programs wait for late races for
+# 50 ms instead of a second.
+racing() {
+	command=$1
+	shift
+	GORACE="atexit_sleep_ms=50 ${GORACE:-}" CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" "$command" -race \
 		'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0 -dwarf=false' \
 		'-gcflags=modernc.org/memory=-race=false -d=checkptr=0 -dwarf=false' \
 		'-gcflags=modernc.org/libc/...=-race=false -d=checkptr=0 -dwarf=false' \
@@ -43,6 +45,9 @@ raced() {
 		'-gcflags=golang.org/x/image/...=-race=false -d=checkptr=0 -dwarf=false' \
 		'-gcflags=image/...=-race=false -d=checkptr=0 -dwarf=false' \
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
+}
+raced() {
+	racing test "$@"
 }
 
 # failures LOG: adds the failures in a go test log to test-output/failed. Of any other log, it adds the last lines.
