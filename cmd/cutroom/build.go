@@ -222,7 +222,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	})
 	p.jobs = job.NewService(job.Config{
 		Store: s.records.Jobs().HoldIn(budgets), Now: now, Random: rand.Reader, Cursors: job.NewCursors(p.secret),
-		Workers: inEachLane(c.workers()), Spare: c.spare(),
+		Workers: inEachLane(c.workers()), Spare: c.spare(), Priorities: true,
 		Watcher: s.records.Jobs(), Queues: s.records.Jobs(), Estimates: s.records.Estimates(), Logger: s.logger,
 		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})

@@ -139,7 +139,7 @@ type Edit struct {
 
 // These fields are sent before the files, so that the service can reject an invalid request early.
 var fieldOrder = []string{"prompt", "seed", "resolution", "orientation", "enhance_prompt", "self_anchor", "webhook_url",
-	"webhook_events", "start_within", "result_ttl"}
+	"webhook_events", "start_within", "result_ttl", "priority"}
 
 func (e Edit) parts() []part {
 	var parts []part

@@ -26,6 +26,7 @@ export interface Edit {
   webhook_events?: "completed" | "failed" | "completed,failed";
   start_within?: number;
   result_ttl?: number;
+  priority?: "normal" | "low";
 }
 
 /** After this many consecutive failures, an event stream is given up and the job is polled. */

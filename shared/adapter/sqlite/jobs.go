@@ -33,7 +33,9 @@ const (
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
 		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
 		(select count(*) from lease join goqite on goqite.id = lease.message
-			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?3)`
+			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?3),
+		count(*), count(*) filter (where queue in (?1 || '/' || ?2, ?1 || '/' || ?2 || '` + suspected + `'))
+		from goqite where queue >= ?1 || '/' and queue < ?1 || '0' and priority < 0 and timeout <= ?3`
 
 	// The limit of runsOfLane is well above recentRuns, because one account may have completed most of the jobs.
 	runsOfLane = `select model, account, completed_at, completed_at - started_at from job
@@ -76,7 +78,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 		if err != nil {
 			return err
 		}
-		message, err := s.db.sendMessage(ctx, tx, queueName(j.Lane, j.Account), j.ID)
+		message, err := s.db.sendMessage(ctx, tx, j)
 		if err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 // Backlog ignores the run times of failed jobs.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (backlog job.Backlog, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, s.db.moment(0)).
-		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running)
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running, &backlog.Low, &backlog.AccountLow)
 	if err == nil {
 		var runs []job.RunTime
 		runs, err = s.runs(ctx, lane)

@@ -11,14 +11,17 @@ import (
 var _ job.Queues = (*Jobs)(nil)
 
 const (
-	messagesOfLane = "select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' group by queue"
+	// messagesOfLane leaves out waiting jobs with low priority.
+	messagesOfLane = `select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0'
+		and (priority >= 0 or timeout > ?2) group by queue`
 
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
 
-	// ownOnLane counts an account's pending jobs on a lane that come before and after a job.
+	// ownOnLane counts an account's pending jobs of normal priority on a lane that come before and after a job.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
-		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
+		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'
+			and (select priority from goqite where goqite.id = job.message) >= 0`
 )
 
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
@@ -27,7 +30,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 		account, _, _ := strings.Cut(strings.TrimPrefix(queue, queueName(lane, "")), "/")
 		return account
 	}
-	err := s.each(ctx, messagesOfLane, []any{lane}, func(queue string, count int64) {
+	err := s.each(ctx, messagesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
 		state.Waiting += int(count)
 		state.ByAccount[account(queue)] += int(count)
 	})

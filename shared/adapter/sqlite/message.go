@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"cutroom/shared/domain/job"
 )
 
 // message is a message whose body is a job's id. The table has goqite's layout. The times come from
@@ -17,8 +19,9 @@ type message struct {
 }
 
 const (
-	insertMessage = "insert into goqite (created, queue, body, timeout) values (?1, ?2, ?3, ?1) returning id"
-	// Receive the oldest message first, even if it was returned to the queue after others.
+	insertMessage = `insert into goqite (created, queue, body, timeout, priority) values (?1, ?2, ?3, ?1, ?4)
+		returning id`
+	// Among messages of the same priority, receive the oldest first, even if it was returned to the queue after others.
 	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
 			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
 		returning id, body, received`
@@ -33,8 +36,12 @@ func (db *DB) moment(after time.Duration) string {
 	return db.now().Add(after).UTC().Format(messageTime)
 }
 
-func (db *DB) sendMessage(ctx context.Context, tx *transaction, queue, jobID string) (id string, err error) {
-	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queue, []byte(jobID)).Scan(&id)
+func (db *DB) sendMessage(ctx context.Context, tx *transaction, j job.Job) (id string, err error) {
+	priority := 0
+	if j.Low() {
+		priority = -1
+	}
+	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queueName(j.Lane, j.Account), []byte(j.ID), priority).Scan(&id)
 	return id, err
 }
 

@@ -18,7 +18,8 @@ const pollInterval = time.Second
 // Queue implements worker.Queue with one queue per lane and account.
 //
 // Receive serves the account with the fewest leased messages. Among equals, it serves the account that was served
-// longest ago. Within an account, the oldest job comes first. If Options.AccountLeases or more of a lane's jobs
+// longest ago. Within an account, the oldest job comes first. While a job of normal priority waits on the lane, Receive
+// ignores jobs with low priority. If Options.AccountLeases or more of a lane's jobs
 // are leased, it serves only accounts that have no lease on that lane.
 //
 // Jobs that were leased during a crash run one at a time, because one of them may have caused it.
@@ -79,6 +80,8 @@ const (
 			and (waiting.queue not like '%` + suspected + `' or not exists (select 1 from lease
 				join goqite on goqite.id = lease.message
 				where lease.queue like '%` + suspected + `' and goqite.timeout > ?2))
+			and (waiting.priority >= 0 or not exists (select 1 from goqite
+				where queue >= ?1 || '/' and queue < ?1 || '0' and priority >= 0 and timeout <= ?2))
 		group by waiting.queue
 		having ?3 = 0 or ` + leasesOfAccount + ` = 0 or ` + allLeases + ` < ?3
 		order by ` + leasesOfAccount + `, coalesce(served.turn, 0), min(waiting.created)

@@ -2,8 +2,10 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +56,43 @@ func receiveNone(t *testing.T, db *sqlite.DB) {
 	if d != nil {
 		t.Fatalf("received %s, want none", d.JobID())
 	}
+}
+
+func TestLowPriorityWaitsForAllNormalJobs(t *testing.T) {
+	db := open(t)
+	for _, id := range []string{"low_1", "low_2", "normal_1", "normal_2"} {
+		j := newJob(id, "acme")
+		if strings.HasPrefix(id, "low") {
+			j.Request.Options = map[string]any{job.Priority: job.LowPriority}
+		}
+		if err := db.Jobs().Accept(t.Context(), j, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The account has a lease, so without the priority the other account's low job would be next.
+	other := newJob("low_3", "zoo")
+	other.Request.Options = map[string]any{job.Priority: job.LowPriority}
+	if err := db.Jobs().Accept(t.Context(), other, 0); err != nil {
+		t.Fatal(err)
+	}
+	held := receive(t, db, "normal_1", time.Hour)
+	queue, err := db.Jobs().Queue(t.Context(), job.VideoLane)
+	own, errOwn := db.Jobs().Own(t.Context(), newJob("normal_2", "acme"))
+	if err := errors.Join(err, errOwn); err != nil || queue.Waiting != 1 || queue.Running != 1 || own.Before != 1 {
+		t.Errorf("the queue of normal jobs is %+v, own %+v, %v", queue, own, err)
+	}
+	receive(t, db, "normal_2", time.Hour)
+	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "acme")
+	if err != nil || backlog.Jobs != 5 || backlog.Low != 3 || backlog.AccountJobs != 4 || backlog.AccountLow != 2 {
+		t.Errorf("the backlog is %+v, %v", backlog, err)
+	}
+	receive(t, db, "low_3", time.Hour)
+	if err := held.Nack(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, db, "normal_1", time.Hour)
+	receive(t, db, "low_1", time.Hour)
+	receive(t, db, "low_2", time.Hour)
 }
 
 func TestLeasesOfDeadProcessesAreRecovered(t *testing.T) {

@@ -11,6 +11,8 @@ type Backlog struct {
 	// Jobs counts the lane's pending and processing jobs. AccountJobs counts the account's jobs among them.
 	// AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
+	// Low and AccountLow count the pending jobs with low priority, which Jobs and AccountJobs include.
+	Low, AccountLow int
 	// Running is the number of the lane's jobs that are being processed. It may be unknown if Spare
 	// is 0. Spare is the number of extra slots for accounts without a running job.
 	Running, Spare int

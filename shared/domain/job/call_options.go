@@ -14,16 +14,21 @@ const (
 	WebhookEvents = "webhook_events"
 	// ResultTTL is how many seconds the result is kept, if that is shorter than the service keeps results.
 	ResultTTL = "result_ttl"
+	// Priority is "normal" or LowPriority. A job with low priority waits while other jobs wait on its lane.
+	Priority    = "priority"
+	LowPriority = "low"
 )
 
 // EngineOptions returns a copy of the options without those of the service.
 func (r Request) EngineOptions() map[string]any {
 	options := maps.Clone(r.Options)
-	for _, name := range []string{StartWithin, WebhookEvents, ResultTTL} {
+	for _, name := range []string{StartWithin, WebhookEvents, ResultTTL, Priority} {
 		delete(options, name)
 	}
 	return options
 }
+
+func (j Job) Low() bool { return j.Request.Option(Priority) == LowPriority }
 
 // Notifies reports whether a webhook must be sent for the ended job.
 func (j Job) Notifies() bool {

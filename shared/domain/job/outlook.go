@@ -66,9 +66,9 @@ type knownQueue struct {
 	at    time.Time
 }
 
-// Outlook forecasts a pending job. It returns false for any other job, or if there are no Queues.
+// Outlook forecasts a pending job of normal priority. It returns false for any other job, or if there are no Queues.
 func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
-	if s.config.Queues == nil || j.Status != Pending {
+	if s.config.Queues == nil || j.Status != Pending || j.Low() {
 		return Outlook{}, false
 	}
 	queue, err := s.queue(ctx, j.Lane)

@@ -33,6 +33,7 @@ type Config struct {
 	Cursors              cursor.Codec
 	Watcher              Watcher      // nil means polling
 	Orchestrator         Orchestrator // may be nil
+	Priorities           bool         // whether the queue delivers jobs with low priority last
 	// Estimates, Queues, RunTimes and Budgets may be nil.
 	Estimates EstimateReader
 	Queues    Queues
@@ -149,7 +150,7 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	// Without the lock, every job in a burst would see the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
-	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit, wait); err != nil {
+	if err := s.checkCapacity(ctx, j, limit, wait); err != nil {
 		return Job{}, nil, err
 	}
 	j.Status = Pending
@@ -184,17 +185,28 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity rejects a job before a large upload. Submit may still reject it later.
+// CheckCapacity rejects a job before a large upload. It assumes normal priority. Submit may still reject it later.
 //
 // Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
 // probably not end while the caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
-	backlog, err := s.config.Store.Backlog(ctx, lane, account)
+	return s.checkCapacity(ctx, Job{Lane: lane, Account: account}, limit, wait)
+}
+
+func (s *Service) checkCapacity(ctx context.Context, j Job, limit int, wait time.Duration) error {
+	backlog, err := s.config.Store.Backlog(ctx, j.Lane, j.Account)
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}
-	return s.admit(backlog, lane, limit, wait)
+	if !j.Low() {
+		backlog.Jobs -= backlog.Low
+		backlog.AccountJobs -= backlog.AccountLow
+	}
+	return s.admit(backlog, j.Lane, limit, wait)
 }
+
+// HasPriorities reports whether jobs with low priority are accepted.
+func (s *Service) HasPriorities() bool { return s.config.Priorities }
 
 func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duration) error {
 	if limit > 0 && backlog.AccountOpen >= limit {

@@ -55,6 +55,35 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 	}
 }
 
+func TestLowPriorityDoesNotFillQueueForNormalJobs(t *testing.T) {
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	service := job.NewService(job.Config{
+		Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1}, Priorities: true,
+	})
+	submit := func(priority string) error {
+		id, err := service.NewID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = service.Submit(t.Context(), job.Job{
+			ID: id, Account: "acme", Model: "m", Lane: job.VideoLane,
+			Request: job.Request{Options: map[string]any{job.Priority: priority}},
+		}, 0, 0)
+		return err
+	}
+	for range 33 { // three quarters of 7.5 minutes
+		if err := submit(job.LowPriority); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := submit(job.LowPriority); !fault.Is(err, fault.Limited) {
+		t.Errorf("one low job too many: %v, want limited", err)
+	}
+	if err := submit("normal"); err != nil {
+		t.Errorf("a normal job: %v", err)
+	}
+}
+
 // Jobs that get their turn later than this one do not count.
 func TestAdmissionRespectsCallersWait(t *testing.T) {
 	const each = 2 * time.Second

@@ -17,6 +17,8 @@ func TestInvalidCallOptionsAreRejected(t *testing.T) {
 		"start_within=soon":  "Input should be a valid integer, unable to parse string as an integer",
 		"result_ttl=59":      "Input should be greater than or equal to 60",
 		"result_ttl=86401":   "Input should be less than or equal to 86400",
+		"priority=high":      "Input should be 'normal' or 'low'",
+		"priority=low":       "Value error, This deployment has only normal priority.",
 		"webhook_events=end": "Input should be 'completed,failed', 'completed' or 'failed'",
 	} {
 		name, value, _ := strings.Cut(sent, "=")

@@ -100,6 +100,7 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 	}
 	upload.Arrived()
 	s.checkWebhook(sub)
+	s.checkPriority(sub)
 	order, found := interpret(form, sub)
 	if len(found) > 0 {
 		return nil, found

@@ -41,8 +41,17 @@ func jobForm(m *catalog.Model) *catalog.Form {
 	}, catalog.Field{
 		Name: job.WebhookEvents, Type: catalog.Choice, Values: []string{"completed,failed", "completed", "failed"},
 		Description: "The statuses for which `webhook_url` is called; by default both (an extension).",
+	}, catalog.Field{
+		Name: job.Priority, Type: catalog.Choice, Values: []string{"normal", job.LowPriority},
+		Description: "Jobs with `low` priority wait while other jobs wait (an extension). In AWS `low` is not available.",
 	})
 	return &form
+}
+
+func (s *service) checkPriority(sub submission) {
+	if sent := sub[job.Priority]; sent != nil && sent.text == job.LowPriority && !s.Jobs.HasPriorities() {
+		sent.problems = append(sent.problems, valueProblem(sent.name, sent.text, "This deployment has only normal priority."))
+	}
 }
 
 // checkWebhook leaves the URL's length and encoding to the form's own checks.

@@ -53,6 +53,7 @@ class Jobs:
         webhook_events: str | None = None,
         start_within: int | None = None,
         result_ttl: int | None = None,
+        priority: str | None = None,
         idempotency_key: str | None = None,
     ) -> JobCreated:
         """Submits an edit as a job. `data` is the video or image to edit, or None for text to video.
@@ -72,6 +73,7 @@ class Jobs:
             "webhook_events": webhook_events,
             "start_within": start_within,
             "result_ttl": result_ttl,
+            "priority": priority,
         }
         form = {name: _text(value) for name, value in texts.items() if value is not None}
         given = {"reference_image": reference_image, "data": data}
