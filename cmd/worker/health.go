@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -75,16 +76,9 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 // whether a job has overrun its time.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
-	ticker := time.NewTicker(engineCheckEvery)
-	defer ticker.Stop()
-	for {
+	for running := true; running; running = clock.Wait(ctx, engineCheckEvery) {
 		if h.engine == nil || h.engine(ctx) == nil {
 			h.seen.Store(time.Now().UnixNano())
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/awsclient"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/worker"
 )
 
@@ -209,18 +210,11 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 
 // beat records regularly, until the context ends, that the lanes have a worker.
 func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, logger *slog.Logger) {
-	ticker := time.NewTicker(dynamo.BeatEvery)
-	defer ticker.Stop()
-	for {
+	for running := true; running; running = clock.Wait(ctx, dynamo.BeatEvery) {
 		for lane := range lanes {
 			if err := workers.Beat(ctx, lane); err != nil && ctx.Err() == nil {
 				logger.Warn("cannot record the worker's heartbeat", "lane", lane, "error", err)
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/clock"
 )
 
 // reportTime is the timeout of a usage report. It is short, because a session cannot end before its last report.
@@ -52,15 +53,8 @@ func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 }
 
 func (m *meter) run(ctx context.Context) {
-	ticker := time.NewTicker(m.every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			m.reportAll(ctx)
-		}
+	for clock.Wait(ctx, m.every) {
+		m.reportAll(ctx)
 	}
 }
 

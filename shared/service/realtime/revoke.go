@@ -6,20 +6,14 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/clock"
 )
 
 const keyTime = 5 * time.Second
 
 // watchKeys ends sessions and waits whose keys or tokens have been revoked or have expired.
 func (s *Server) watchKeys(ctx context.Context) {
-	ticker := time.NewTicker(s.config.Times.Revocation)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for clock.Wait(ctx, s.config.Times.Revocation) {
 		byKey := map[credential.Hash][]guest{}
 		for _, g := range s.guests() {
 			byKey[g.key()] = append(byKey[g.key()], g)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -33,14 +34,7 @@ type socket struct {
 
 // pings pings the client until the context life ends, or until a ping fails and failed() returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
-	ticker := time.NewTicker(s.times.Ping)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-life.Done():
-			return
-		case <-ticker.C:
-		}
+	for clock.Wait(life, s.times.Ping) {
 		// Use the context wire. A context that ends with life would close the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
