@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -42,28 +41,6 @@ type Usage struct {
 var _ usage.Store = (*Usage)(nil)
 
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
-
-type usageItem struct {
-	Account          string    `dynamodbav:"id"`
-	Part             string    `dynamodbav:"part"`
-	Day              usage.Day `dynamodbav:"usage_day"`
-	Model            string    `dynamodbav:"model"`
-	Key              string    `dynamodbav:"used_key"`
-	Requests         int64     `dynamodbav:"requests"`
-	PromptTokens     int64     `dynamodbav:"prompt_tokens"`
-	CachedTokens     int64     `dynamodbav:"cached_tokens"`
-	CompletionTokens int64     `dynamodbav:"completion_tokens"`
-	ReasoningTokens  int64     `dynamodbav:"reasoning_tokens"`
-	Estimated        int64     `dynamodbav:"estimated"`
-	SessionSeconds   int64     `dynamodbav:"session_seconds"`
-	Jobs             int64     `dynamodbav:"jobs"`
-	JobsCompleted    int64     `dynamodbav:"jobs_completed"`
-	Cost             int64     `dynamodbav:"cost"`
-	BatchRequests    int64     `dynamodbav:"batch_requests"`
-	BatchCost        int64     `dynamodbav:"batch_cost"`
-	AudioSeconds     int64     `dynamodbav:"audio_seconds"`
-	Characters       int64     `dynamodbav:"characters"`
-}
 
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	adding, ctx := errgroup.WithContext(ctx)
@@ -108,16 +85,10 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	place := hashOf(record.ID) % usageShards
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}
 	var additions []string
-	for name, n := range map[string]int64{
-		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
-		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
-		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
-		"jobs_completed": record.JobsCompleted, "cost": record.Cost, "batch_requests": record.BatchRequests,
-		"batch_cost": record.BatchCost, "audio_seconds": record.AudioSeconds, "characters": record.Characters,
-	} {
-		if n != 0 {
-			additions = append(additions, name+" :"+name)
-			values[":"+name] = number(n)
+	for _, one := range record.All() {
+		if *one.Value != 0 {
+			additions = append(additions, one.Name+" :"+one.Name)
+			values[":"+one.Name] = number(*one.Value)
 		}
 	}
 	// The same record must always produce the same transaction.
@@ -147,8 +118,12 @@ func (u *Usage) Totals(
 				if err != nil {
 					return err
 				}
+				total, err := readTotal(i)
+				if err != nil {
+					return err
+				}
 				mu.Lock()
-				err = sums.Add(usage.Total{Day: i.Day, Model: i.Model, Key: i.Key, Counts: i.counts()}, by)
+				err = sums.Add(total, by)
 				mu.Unlock()
 				if err != nil {
 					return err
@@ -163,32 +138,21 @@ func (u *Usage) Totals(
 	return sums.Totals(), nil
 }
 
-func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) iter.Seq2[usageItem, error] {
-	return func(yield func(usageItem, error) bool) {
-		for found, err := range queried(ctx, u.client, &dynamodb.QueryInput{
-			TableName: &u.table, ConsistentRead: aws.Bool(true),
-			KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
-			ExpressionAttributeValues: item{
-				":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
-			},
-		}) {
-			var i usageItem
-			if err == nil {
-				err = attributevalue.UnmarshalMap(found, &i)
-			}
-			if !yield(i, err) {
-				return
-			}
-		}
-	}
+func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) iter.Seq2[item, error] {
+	return queried(ctx, u.client, &dynamodb.QueryInput{
+		TableName: &u.table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
+		ExpressionAttributeValues: item{
+			":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
+		},
+	})
 }
 
-func (i usageItem) counts() usage.Counts {
-	return usage.Counts{
-		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
-		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
-		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, JobsCompleted: i.JobsCompleted,
-		Cost: i.Cost, BatchRequests: i.BatchRequests, BatchCost: i.BatchCost,
-		AudioSeconds: i.AudioSeconds, Characters: i.Characters,
+func readTotal(i item) (usage.Total, error) {
+	r := reader{item: i}
+	total := usage.Total{Day: usage.Day(r.text("usage_day")), Model: r.text("model"), Key: r.text("used_key")}
+	for _, one := range total.All() {
+		*one.Value = r.number(one.Name)
 	}
+	return total, r.err
 }

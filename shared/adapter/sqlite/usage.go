@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/usage"
@@ -20,26 +22,24 @@ const (
 	sweptRecords = 100
 
 	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"
-	addCounts  = `insert into usage (account, day, model, key,
-		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
-		jobs_completed, cost, batch_requests, batch_cost, audio_seconds, characters)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-	on conflict (account, day, model, key) do update set
-		requests = requests + excluded.requests,
-		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-		cached_tokens = cached_tokens + excluded.cached_tokens,
-		completion_tokens = completion_tokens + excluded.completion_tokens,
-		reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-		estimated = estimated + excluded.estimated,
-		session_seconds = session_seconds + excluded.session_seconds,
-		jobs = jobs + excluded.jobs,
-		jobs_completed = jobs_completed + excluded.jobs_completed,
-		cost = min(cost + excluded.cost, 1000000000000000000),
-		batch_requests = batch_requests + excluded.batch_requests,
-		batch_cost = min(batch_cost + excluded.batch_cost, 1000000000000000000),
-		audio_seconds = audio_seconds + excluded.audio_seconds,
-		characters = characters + excluded.characters`
 )
+
+var addCounts, readCounts = usageStatements()
+
+func usageStatements() (add, read string) {
+	var names, sums []string
+	for _, one := range new(usage.Counts).All() {
+		sum := one.Name + " + excluded." + one.Name
+		if strings.HasSuffix(one.Name, "cost") {
+			sum = fmt.Sprintf("min(%s, %d)", sum, int64(usage.MaxCost))
+		}
+		names, sums = append(names, one.Name), append(sums, one.Name+" = "+sum)
+	}
+	columns := strings.Join(names, ", ")
+	return "insert into usage (account, day, model, key, " + columns + ") values (?, ?, ?, ?" +
+			strings.Repeat(", ?", len(names)) + ") on conflict (account, day, model, key) do update set " + strings.Join(sums, ", "),
+		"select day, model, key, " + columns + " from usage where account = ? and day between ? and ?"
+}
 
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	if len(records) == 0 {
@@ -76,11 +76,11 @@ func addUsage(ctx context.Context, tx *transaction, records []usage.Record, now 
 }
 
 func countsOf(r usage.Record) []any {
-	return []any{
-		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
-		r.Estimated, r.SessionSeconds, r.Jobs, r.JobsCompleted, r.Cost,
-		r.BatchRequests, r.BatchCost, r.AudioSeconds, r.Characters,
+	values := []any{r.Account, r.Day, r.Model, r.Key}
+	for _, one := range r.All() {
+		values = append(values, *one.Value)
 	}
+	return values
 }
 
 func (u *Usage) Totals(
@@ -94,16 +94,15 @@ func (u *Usage) Totals(
 	sums := usage.Sums{}
 	err = eachRow(ctx, tx, func(r row) error {
 		var t usage.Total
-		if err := r.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
-			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
-			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost, &t.AudioSeconds, &t.Characters); err != nil {
+		into := []any{&t.Day, &t.Model, &t.Key}
+		for _, one := range t.All() {
+			into = append(into, one.Value)
+		}
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		return sums.Add(t, by)
-	}, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
-			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost,
-			audio_seconds, characters
-		from usage where account = ? and day between ? and ?`, account, first, last)
+	}, readCounts, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
 	}

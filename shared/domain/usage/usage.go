@@ -32,21 +32,29 @@ type Counts struct {
 	BatchRequests, BatchCost int64
 }
 
+// Count is one of the counts, with the name of its column or attribute.
+type Count struct {
+	Name  string
+	Value *int64
+}
+
+// All returns pointers to all counts.
+func (c *Counts) All() [14]Count {
+	return [14]Count{
+		{"requests", &c.Requests}, {"prompt_tokens", &c.PromptTokens}, {"cached_tokens", &c.CachedTokens},
+		{"completion_tokens", &c.CompletionTokens}, {"reasoning_tokens", &c.ReasoningTokens},
+		{"estimated", &c.Estimated}, {"session_seconds", &c.SessionSeconds}, {"jobs", &c.Jobs},
+		{"jobs_completed", &c.JobsCompleted}, {"cost", &c.Cost}, {"batch_requests", &c.BatchRequests},
+		{"batch_cost", &c.BatchCost}, {"audio_seconds", &c.AudioSeconds}, {"characters", &c.Characters},
+	}
+}
+
 func (c *Counts) Add(more Counts) {
-	c.Requests += more.Requests
-	c.PromptTokens += more.PromptTokens
-	c.CachedTokens += more.CachedTokens
-	c.CompletionTokens += more.CompletionTokens
-	c.ReasoningTokens += more.ReasoningTokens
-	c.Estimated += more.Estimated
-	c.SessionSeconds += more.SessionSeconds
-	c.AudioSeconds += more.AudioSeconds
-	c.Characters += more.Characters
-	c.Jobs += more.Jobs
-	c.JobsCompleted += more.JobsCompleted
-	c.Cost = min(c.Cost+more.Cost, MaxCost)
-	c.BatchRequests += more.BatchRequests
-	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
+	added := more.All()
+	for i, one := range c.All() {
+		*one.Value += *added[i].Value
+	}
+	c.Cost, c.BatchCost = min(c.Cost, MaxCost), min(c.BatchCost, MaxCost)
 }
 
 // MaxCost limits the cost in one Counts, so that sums do not overflow. It is a billion units of the currency, in
