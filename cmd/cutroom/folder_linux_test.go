@@ -118,24 +118,6 @@ func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	}
 }
 
-func TestDeviceInDataFolderIsRejected(t *testing.T) {
-	asRoot(t)
-	for name, kind := range entries {
-		data := t.TempDir()
-		path := filepath.Join(data, name)
-		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil { // like /dev/null
-			t.Skip("cannot create a device: ", err)
-		}
-		wrong := "is not a file"
-		if kind == anyFolder {
-			wrong = "is not a folder"
-		}
-		if err := open(t, data); err == nil || !strings.Contains(err.Error(), path+" "+wrong) {
-			t.Errorf("%s: got %v, want %q", name, err, wrong)
-		}
-	}
-}
-
 // A mount below the blobs folder is rejected, because no file can be renamed into it, even on the same file system.
 func TestMountBelowBlobsIsRejected(t *testing.T) {
 	asRoot(t)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,10 +23,9 @@ type folderLock struct {
 }
 
 // lockFolder locks a data folder. If the folder is locked already, the error names the process that holds the lock.
-// It also returns an error if the folder has an entry that the program must not write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
-	if err := checkEntries(path); err != nil {
-		return nil, err
+	if _, err := os.ReadDir(path); err != nil {
+		return nil, err // before anything is created in another user's folder
 	}
 	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -63,10 +63,15 @@ func (l *folderLock) lockEntries(path string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			if name != "blobs" {
-				target = filepath.Dir(target)
+		if err == nil && name == "cutroom.db" {
+			// With a second hard link, another server could open the database with a different write-ahead log.
+			info, statErr := os.Stat(target)
+			if statErr == nil && info.Sys().(*syscall.Stat_t).Nlink > 1 {
+				return fmt.Errorf("%s has hard links: replace it with a copy of the file", filepath.Join(path, name))
 			}
+			target, err = filepath.Dir(target), statErr
+		}
+		if err == nil {
 			err = l.lockFolderItself(target)
 		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
