@@ -43,9 +43,9 @@ type bodyMemory struct {
 	waiting int
 	freed   chan struct{}
 
-	// decoders lets each account decompress only one large body, or count only one prompt's tokens, at a time, because
-	// that can take a second.
-	decoders *ratelimit.Turns
+	// decoders lets each account decompress only one large body at a time. computing does the same for work of up to a
+	// quarter of a second, such as counting a prompt's tokens. See takeTurn.
+	decoders, computing *ratelimit.Turns
 }
 
 // newBodyMemory returns a budget of the given size, but at least enough for two maximum-size requests.
@@ -61,7 +61,18 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	return &bodyMemory{
 		total: total, perAccount: total / 2, forBatches: total / 4, wait: wait,
 		accounts: map[string]int64{}, freed: make(chan struct{}), decoders: ratelimit.NewTurns(math.MaxInt, math.MaxInt-1),
+		computing: ratelimit.NewTurns(math.MaxInt, math.MaxInt-1),
 	}
+}
+
+// takeTurn waits until no other call of the account computes. Call release at the end of the work.
+func (b *bodyMemory) takeTurn(ctx context.Context, account string) (release func(), apiErr *apierror.Error) {
+	waiting, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	if !b.computing.Take(waiting, account) {
+		return nil, tooMuchInFlight(true)
+	}
+	return func() { b.computing.Release(account) }, nil
 }
 
 type reservation struct {

@@ -33,8 +33,10 @@ const (
 	// maxKeptCommas limits the commas of a kept input, because many small values cost processor time but no tokens.
 	maxKeptCommas = 32_000
 	keepTimeout   = 5 * time.Second
-	// maxReferences limits the references in a call. maxFound limits the kept responses that a call reads.
-	maxReferences, maxFound = 10_000, 64
+	// maxReferences limits the references in a call. maxFound limits the kept responses that a call reads, and
+	// maxFoundText the sizes of all but the last of them together, in bytes.
+	maxReferences, maxFound = 10_000, 8
+	maxFoundText            = 3 << 20
 	responsePrefix          = "resp_"
 	keptIDLength            = len("E4RZ3XU7HLAVKFQYMB26TWNDCO") // from rand.Text
 )
@@ -54,7 +56,9 @@ type finder struct {
 	*completion
 	memory reservation
 	items  map[string][]byte
+	// found counts the responses, and length the bytes of their texts.
 	found  int
+	length int64
 }
 
 // resolve replaces previous_response_id and references to items with the kept items. It does not change invalid
@@ -67,6 +71,11 @@ func (c *completion) resolve(body *[]byte) *apierror.Error {
 	if !ok {
 		return nil
 	}
+	release, apiErr := c.gateway.bodies.takeTurn(c.r.Context(), c.who.Account())
+	if apiErr != nil {
+		return apiErr
+	}
+	defer release()
 	f := finder{completion: c, memory: c.reservation(), items: map[string][]byte{}}
 	defer f.memory.releaseAll()
 	previous, input := object.Get("previous_response_id"), object.Get("input")
@@ -155,7 +164,7 @@ func (g *Gateway) findKept(ctx context.Context, who credential.Principal, id str
 
 // read returns a kept response and its input. If the account has no such response, answer.Exists() is false.
 func (f *finder) read(id string) (input, answer gjson.Result, err error) {
-	if f.found >= maxFound {
+	if f.found >= maxFound || f.length > maxFoundText {
 		return input, answer, nil
 	}
 	content, err := f.gateway.findKept(f.r.Context(), f.who, id)
@@ -168,6 +177,7 @@ func (f *finder) read(id string) (input, answer gjson.Result, err error) {
 		return input, answer, apiErr
 	}
 	f.found++
+	f.length += length
 	if answer, err = unpack(afterPacked(content)); err == nil {
 		err = f.who.CheckModel(answer.Get("model").Str)
 	}
@@ -322,12 +332,11 @@ func (g *Gateway) keptResponse(w http.ResponseWriter, r *http.Request, who crede
 
 // readKept reads for one call of an account at a time, because a large response takes milliseconds.
 func (g *Gateway) readKept(r *http.Request, who credential.Principal) ([]byte, error) {
-	waiting, cancel := context.WithTimeout(r.Context(), g.bodies.wait)
-	defer cancel()
-	if !g.bodies.decoders.Take(waiting, who.Account()) {
-		return nil, tooMuchInFlight(true)
+	release, apiErr := g.bodies.takeTurn(r.Context(), who.Account())
+	if apiErr != nil {
+		return nil, apiErr
 	}
-	defer g.bodies.decoders.Release(who.Account())
+	defer release()
 	if r.Method == http.MethodDelete && who.Token != nil {
 		return nil, credential.ErrKeyRequired
 	}

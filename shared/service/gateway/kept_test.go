@@ -218,6 +218,14 @@ func TestMissingResponsesAreRejected(t *testing.T) {
 		strings.Repeat(`,{"type":"item_reference","id":"big"}`, 40) + `]`); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}
+	// A call may read only a few megabytes of kept responses.
+	var bigs []string
+	for range 6 {
+		bigs = append(bigs, `{"type":"item_reference","id":"`+gjson.Get(ask(`"input":[`+big+`]`).body, "output.0.id").Str+`"}`)
+	}
+	if few, all := ask(`"input":[`+strings.Join(bigs[:3], ",")+`]`), ask(`"input":[`+strings.Join(bigs, ",")+`]`); few.status != 200 || all.status != 400 {
+		t.Errorf("%d %.300s, %d %.300s", few.status, few.body, all.status, all.body)
+	}
 	w.wait(time.Hour)
 	for _, body := range []string{
 		`"input":"x","previous_response_id":"` + id(private) + `"`, `"input":"x","previous_response_id":"` + id(large) + `"`,

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"strconv"
 
@@ -83,13 +82,11 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 
 // countTokens counts for one call of an account at a time, because a large prompt takes a quarter of a second.
 func (c *completion) countTokens() *apierror.Error {
-	turns := c.memory.memory.decoders
-	waiting, cancel := context.WithTimeout(c.r.Context(), c.memory.memory.wait)
-	defer cancel()
-	if !turns.Take(waiting, c.memory.account) {
-		return tooMuchInFlight(true)
+	release, apiErr := c.gateway.bodies.takeTurn(c.r.Context(), c.memory.account)
+	if apiErr != nil {
+		return apiErr
 	}
-	defer turns.Release(c.memory.account)
+	defer release()
 	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
 	writeJSON(c.w, http.StatusOK, append(body, '}'))
 	return nil
