@@ -28,10 +28,12 @@ type connections struct {
 	open, sites      map[netip.Prefix]*int
 	perHost, perSite int
 	total            int
-	// known counts each account's protected connections, at most perAccount, so that an account
-	// leaves connections for others, even behind a proxy with a single address.
-	known      map[string]int
-	perAccount int
+	// known lists each account's protected connections, oldest first. They are at most perAccount, so that an account
+	// leaves connections for others, even behind a proxy with a single address. protected counts them, and is at most
+	// maxProtected, so that a new connection always finds one to replace.
+	known                   map[string]*list.List
+	protected, maxProtected int
+	perAccount              int
 	// unknown lists each *watchedConn that is waiting for a request, or whose request has no known
 	// account yet. The least recently changed connection comes first.
 	unknown *list.List
@@ -54,8 +56,8 @@ func ConnectionLimit(most int) int {
 func newConnections(logger *slog.Logger) *connections {
 	most := ConnectionLimit(maxConnections)
 	return &connections{
-		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8,
-		open: map[netip.Prefix]*int{}, sites: map[netip.Prefix]*int{}, known: map[string]int{},
+		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8, maxProtected: most - most/8,
+		open: map[netip.Prefix]*int{}, sites: map[netip.Prefix]*int{}, known: map[string]*list.List{},
 		unknown: list.New(), logger: logger,
 	}
 }
@@ -162,10 +164,12 @@ func (c *connections) forget(conn *watchedConn) {
 // hold the lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
-		if c.known[conn.account]--; c.known[conn.account] == 0 {
+		own := c.known[conn.account]
+		if own.Remove(conn.known); own.Len() == 0 {
 			delete(c.known, conn.account)
 		}
-		conn.account = ""
+		conn.account, conn.known = "", nil
+		c.protected--
 	}
 	if conn.unknown != nil {
 		c.unknown.Remove(conn.unknown)
@@ -176,12 +180,36 @@ func (c *connections) keep(conn *watchedConn) {
 func (c *connections) setKnown(conn *watchedConn, account string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn.forgotten || conn.account != "" || c.known[account] >= c.perAccount {
+	own := c.known[account]
+	if own == nil {
+		own = list.New()
+	}
+	if conn.forgotten || conn.account != "" || own.Len() >= c.perAccount ||
+		c.protected >= c.maxProtected && !c.unprotect(own.Len()+1) {
 		return
 	}
 	c.keep(conn)
-	conn.account = account
-	c.known[account]++
+	conn.account, conn.known = account, own.PushBack(conn)
+	c.known[account] = own
+	c.protected++
+}
+
+// unprotect lets a new connection replace the oldest connection of the account with the most protected connections. It
+// returns false if no account has more of them than the given number.
+func (c *connections) unprotect(than int) bool {
+	var most *list.List
+	for _, own := range c.known {
+		if own.Len() > than {
+			most, than = own, own.Len()
+		}
+	}
+	if most == nil {
+		return false
+	}
+	oldest := most.Front().Value.(*watchedConn)
+	c.keep(oldest)
+	oldest.unknown = c.unknown.PushFront(oldest)
+	return true
 }
 
 func (c *connections) closed(conn *watchedConn) {

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"encoding/binary"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -49,7 +50,27 @@ func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 			c.setKnown(conn, account)
 		}
 	}
-	if c.known["other"] != c.perAccount {
-		t.Errorf("the other account has %d protected connections", c.known["other"])
+	if n := c.known["other"].Len(); n != c.perAccount {
+		t.Errorf("the other account has %d protected connections", n)
+	}
+}
+
+func TestManyAccountsLeaveConnections(t *testing.T) {
+	c := newConnections(slog.New(slog.DiscardHandler))
+	connect := func(address string, account string) *watchedConn {
+		from := NetworkOf(netip.MustParseAddr(address), 64)
+		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: from, site: from}
+		if c.admit(conn) {
+			c.setKnown(conn, account)
+		}
+		return conn
+	}
+	for i := range 2 * maxConnections {
+		connect(fmt.Sprintf("203.0.113.%d", i%4), fmt.Sprintf("account-%d", i%8))
+	}
+	for range 3 {
+		if conn := connect("198.51.100.1", "new"); conn.forgotten || conn.account != "new" {
+			t.Errorf("a new account's connection is not protected: %+v", conn)
+		}
 	}
 }

@@ -67,12 +67,13 @@ type watchedConn struct {
 	network           netip.Prefix
 	site              netip.Prefix
 	ofNetwork, ofSite *int
-	unknown           *list.Element
-	account           string
-	idle              bool
-	forgotten         bool
-	framing           framing
-	fault             error
+	// unknown and known are the connection's places in the lists of connections. One of them is nil.
+	unknown, known *list.Element
+	account        string
+	idle           bool
+	forgotten      bool
+	framing        framing
+	fault          error
 	// refused is set once net/http has responded without a handler.
 	refused atomic.Bool
 	// answering is set while a handler responds. At other times, writes are net/http's own responses.
