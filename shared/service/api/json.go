@@ -38,8 +38,8 @@ func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error
 	if r.ContentLength > most {
 		return nil, tooLarge
 	}
-	if r.Header["Content-Encoding"] != nil {
-		// Decoders use memory, so no decoder waits for bytes from the network.
+	if r.Header["Content-Encoding"] != nil && most <= maxJSON {
+		// Longer bodies have arrived already (spool). Decoders use memory, so no decoder waits for bytes from the network.
 		packed, err := io.ReadAll(&body{source: r.Body, left: most, tooLarge: tooLarge})
 		if err != nil {
 			return nil, err

@@ -204,7 +204,7 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 	s, account := o.service, o.c.who.Account()
 	isLarge := r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != ""
 	if isLarge && r.ContentLength <= maxOpenAIJSON {
-		arrived, err := spool(s.Scratch, b)
+		arrived, err := spool(s.Scratch, in.upload.Reader(ctx, b))
 		if err != nil {
 			return err
 		}
@@ -241,12 +241,12 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 
 // spool stores a large JSON body in an unnamed file until it is complete, so that slow clients use neither memory nor
 // turns.
-func spool(folder string, b *body) (*os.File, error) {
+func spool(folder string, source io.Reader) (*os.File, error) {
 	arrived, err := unnamed(folder)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = io.Copy(arrived, io.LimitReader(b, maxOpenAIJSON+1)); err == nil {
+	if _, err = io.Copy(arrived, io.LimitReader(source, maxOpenAIJSON+1)); err == nil {
 		_, err = arrived.Seek(0, io.SeekStart)
 	}
 	if err != nil {

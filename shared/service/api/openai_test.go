@@ -626,3 +626,14 @@ func TestOpenAIImagesUseBudgets(t *testing.T) {
 	}
 	w.used(spent, 0)
 }
+
+// A long JSON body is on the disk while it arrives, so it counts as stored bytes.
+func TestLongOpenAIBodiesCountAsStoredBytes(t *testing.T) {
+	w := openAIWorld(t, setup{stored: 1 << 20})
+	for size, status := range map[int]int{300 << 10: 404, 3 << 20: 429} { // 404: the model is unknown
+		a := w.openAI("POST", "/v1/images/edits", studio, "application/json", `{"model":"unknown","user":"`+strings.Repeat("x", size)+`"}`)
+		if a.status != status {
+			t.Errorf("%d bytes: %d %.300s", size, a.status, a.body)
+		}
+	}
+}
