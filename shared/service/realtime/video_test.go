@@ -107,7 +107,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 	w.t.Helper()
 	c.say(`{"type":"livekit_join","passthrough":true}`)
 	m := c.next()
-	for m.Type == "queue_position" {
+	for m.Type == "queue_position" || m.Type == "generation_started" {
 		m = c.next()
 	}
 	if m.Type != "livekit_room_info" || m.Token == "" || m.Room == "" {

@@ -20,7 +20,9 @@ type videoPace struct {
 	gap  bool
 }
 
-func newVideoPace() *videoPace { return &videoPace{pixels: rate.NewLimiter(maxPixelRate, maxPixelRate)} }
+func newVideoPace() *videoPace {
+	return &videoPace{pixels: rate.NewLimiter(maxPixelRate, maxPixelRate)}
+}
 
 // admits returns false for frames above the limit and for later frames that depend on them.
 func (p *videoPace) admits(frame []byte, now time.Time) bool {

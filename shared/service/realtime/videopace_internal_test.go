@@ -2,7 +2,10 @@ package realtime
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"cutroom/shared/domain/credential"
 )
 
 func TestVideoIsDecodedAtMostAtSixtyLargeFramesPerSecond(t *testing.T) {
@@ -31,4 +34,26 @@ func TestVideoIsDecodedAtMostAtSixtyLargeFramesPerSecond(t *testing.T) {
 			t.Errorf("%s: decoded %d frames, want %d", c.name, decoded, c.decode)
 		}
 	}
+}
+
+func TestAccountsOpenFewRoomsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 2
+		c := &connection{server: &Server{}, admission: admission{who: credential.Principal{
+			Key: credential.Key{Account: "studio"}, Tier: credential.Tier{RealtimeSessions: sessions},
+		}}}
+		for range 2 {
+			opened := 0
+			for range 100 {
+				if c.mayOpenRoom() {
+					opened++
+				}
+			}
+			if opened != sessions+roomBurst {
+				t.Errorf("opened %d rooms at once, want %d", opened, sessions+roomBurst)
+			}
+			time.Sleep(roomTime)
+			synctest.Wait()
+		}
+	})
 }

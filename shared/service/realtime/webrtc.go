@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/service/realtime/livekit"
@@ -52,17 +53,21 @@ func (c *connection) join(message clientMessage) {
 		c.say(errorMessage{"error", noLiveKit.message})
 		c.end(endedByLiveKit)
 		return
-	case c.media() != nil:
-		c.say(errorMessage{"error", "The session already has a room."})
+	case c.media() == nil && !c.mayOpenRoom():
+		c.say(errorMessage{"error", "Too many rooms were opened. Try again in a few seconds."})
 		return
 	}
-	l, err := c.openLive(message.Capabilities.FrameTiming)
-	if err != nil {
-		if c.life.Err() == nil {
-			c.server.config.Logger.Error("cannot open a room", "session", c.session.ID(), "error", err)
+	// A client whose token has expired repeats the message.
+	l := c.media()
+	if l == nil {
+		var err error
+		if l, err = c.openLive(message.Capabilities.FrameTiming); err != nil {
+			if c.life.Err() == nil {
+				c.server.config.Logger.Error("cannot open a room", "session", c.session.ID(), "error", err)
+			}
+			c.end(endedByFailure)
+			return
 		}
-		c.end(endedByFailure)
-		return
 	}
 	token, err := c.server.config.WebRTC.Rooms.Token(l.room, true)
 	if err != nil {
@@ -72,6 +77,20 @@ func (c *connection) join(message clientMessage) {
 	}
 	name := l.room.Name()
 	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
+}
+
+// An account may open roomBurst rooms, plus one for each of its sessions, within roomTime, because starting a codec takes
+// milliseconds.
+const roomBurst, roomTime = 20, 5 * time.Second
+
+func (c *connection) mayOpenRoom() bool {
+	leave, ok := c.server.crowd.Enter(ratelimit.OpenLimit{
+		Name: "rooms/" + c.account(), Most: c.admission.who.Tier.RealtimeSessions + roomBurst,
+	})
+	if ok {
+		time.AfterFunc(roomTime, leave)
+	}
+	return ok
 }
 
 func (c *connection) openLive(timing bool) (*live, error) {

@@ -294,6 +294,22 @@ func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	c.shows(320, 180)
 }
 
+// A client whose token has expired gets another one for the same room. The new token replaces the old one.
+func TestRepeatedJoinGetsNewToken(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true})
+	c := w.open("gen-2.5", studio)
+	first := w.goLive(c, newCamera(t, 160, 90))
+	first.shows(160, 90)
+	second := w.goLive(c, newCamera(t, 320, 180))
+	if second.watched != first.watched {
+		t.Errorf("the rooms are %s and %s", first.watched, second.watched)
+	}
+	if leave := first.Left(); leave.Reason != livekit.ReasonDuplicateIdentity {
+		t.Errorf("the first client got %v", leave)
+	}
+	second.shows(320, 180)
+}
+
 // An error's text decides whether common clients retry five times or never.
 func TestClientsRetryOnlyTemporaryErrors(t *testing.T) {
 	givesUp := func(text string) bool {
@@ -346,7 +362,7 @@ func TestClientsRetryOnlyTemporaryErrors(t *testing.T) {
 }
 
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
-	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
+	w := newWorld(t, setup{webrtc: true, limit: 100, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()
 	one := func(how int) {
 		c := w.open("gen-2.5", studio)

@@ -312,5 +312,9 @@ func (p *participant) fails(err error) {
 		return
 	}
 	p.room.server.config.Logger.Debug("cannot serve a participant", "session", p.room.config.Session, "error", err)
-	go p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
+	action := livekit.ActionDisconnect
+	if p.own.connected.Load() {
+		action = livekit.ActionReconnect // for example after it has replaced its tracks too often
+	}
+	go p.end(livekit.ReasonJoinFailure, action)
 }

@@ -49,10 +49,12 @@ type Frame struct {
 
 // Room carries the media of one session. Close ends it.
 type Room struct {
-	config       Config
-	server       *Server
-	name         string
-	sid, host    string
+	config    Config
+	server    *Server
+	name      string
+	sid, host string
+	// publisher is the identity of the session's own client.
+	publisher    string
 	began        time.Time
 	video, audio *webrtc.TrackLocalStaticRTP
 	packets      rtp.Packetizer
@@ -81,7 +83,8 @@ type Room struct {
 
 func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	r = &Room{
-		joins: rate.NewLimiter(2, 2*maxViewers), attempts: map[string]*rate.Limiter{}, config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
+		joins: rate.NewLimiter(2, 2*maxViewers), attempts: map[string]*rate.Limiter{}, config: c, server: s, name: name,
+		sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), publisher: "client-" + s.config.NewID(), began: s.config.Now(),
 		frames: make(chan Frame, maxFrames), participants: map[string]*participant{}, times: timeline{rate: videoClock},
 		packets: rtp.NewPacketizer(packetSize, payloadVP8, 0, &payloader{}, rtp.NewRandomSequencer(), videoClock),
 	}

@@ -161,7 +161,7 @@ func TestFailedResumptionRejoins(t *testing.T) {
 	}
 	sid := c.Joined.Participant.Sid
 	resumes("another name", c.Token, "PA_1", livekit.ActionReconnect)
-	resumes("another token", w.token(r, true), sid, livekit.ActionReconnect)
+	resumes("a viewer's token", w.token(r, false), sid, livekit.ActionReconnect)
 	c.Sees(1)
 	c.Drop()
 	await.Until(t, "the participant is forgotten", func() bool {

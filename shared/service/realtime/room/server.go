@@ -97,14 +97,15 @@ func (s *Server) remove(r *Room) {
 	delete(s.rooms, r.name)
 }
 
-// Token returns a token for a room. If publish is set, the token permits publishing in the room, not only watching.
+// Token returns a token for a room. If publish is set, the token permits publishing in the room, not only watching. All
+// such tokens of a room have the same identity, so that a room has one client that publishes.
 func (s *Server) Token(r *Room, publish bool) (string, error) {
-	who := "viewer-"
-	if publish {
-		who = "client-"
+	identity := r.publisher
+	if !publish {
+		identity = "viewer-" + s.config.NewID()
 	}
 	return s.tokens.Make(livekit.Grant{
-		Room: r.name, Identity: who + s.config.NewID(), Publish: publish, Expires: s.config.Now().Add(tokenTime),
+		Room: r.name, Identity: identity, Publish: publish, Expires: s.config.Now().Add(tokenTime),
 	})
 }
 
