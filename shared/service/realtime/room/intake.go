@@ -36,20 +36,12 @@ const (
 	// maxHandshake is the maximum size of a client's handshake in bytes. Most handshakes take 3 KB, plus repetitions
 	// after losses.
 	maxHandshake = 32 << 10
-	// maxChannels limits a client's data channels. LiveKit's clients open three.
-	maxChannels = 8
 	// maxCandidates is the number of addresses from which a client may connect. Each second,
 	// another address is allowed.
 	maxCandidates = 64
 	// feedbackRate and feedbackBurst limit the number of packets covered by a client's reports. The
 	// server sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
-	// dataRate, dataBurst and maxAllData limit the bytes of encrypted data, which is used only for
-	// data channels. More data is dropped.
-	dataRate, dataBurst, maxAllData = 64, 4 << 10, 128 << 10
-	// answerRate and answerBurst limit the server's handshake and data packets. One answer of the library to each of
-	// the client's packets is usual, but stream resets multiply them.
-	answerRate, answerBurst = 20, 500
 	// checkRate and checkBurst limit the connectivity checks per second. Browsers send 20 at first.
 	checkRate, checkBurst = 30, 500
 	// reportRate and reportBurst limit the bytes of reports. Each packet counts as reportHead bytes more than its
@@ -88,22 +80,20 @@ type intake struct {
 	// layered has an entry for each section that has had a stream. The entry is true if the stream has a rid.
 	layered map[string]bool
 	// turns contains a lock for the readers of each stream, by SSRC.
-	turns    map[uint32]*sync.Mutex
-	shared   newest
-	channels atomic.Int64
+	turns  map[uint32]*sync.Mutex
+	shared newest
 	// earlyMedia and earlyReports count the bytes before the first stream. They are negative after it.
 	earlyMedia, earlyReports atomic.Int64
 	// connected is when the handshake ended, or nil.
 	connected atomic.Pointer[time.Time]
-	// handshake counts the bytes of handshake records. allData counts the bytes of other records.
-	handshake, allData atomic.Int64
+	// handshake counts the bytes of handshake records.
+	handshake          atomic.Int64
 	padding            atomic.Int64
 	candidates         *rate.Limiter
 	feedback           *rate.Limiter
 	reports, delivered *rate.Limiter
 	media, gaps        *rate.Limiter
 	checks             *rate.Limiter
-	data, answers      *rate.Limiter
 	// client is nil until the client has sent a session description.
 	client atomic.Pointer[iceUser]
 	// overflow is called once if the client far exceeds normal use.
@@ -113,8 +103,7 @@ type intake struct {
 func newIntake(overflow func()) *intake {
 	return &intake{
 		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
-		data: rate.NewLimiter(dataRate, dataBurst), reports: rate.NewLimiter(reportRate, reportBurst),
-		delivered: rate.NewLimiter(deliveryRate, deliveryBurst), answers: rate.NewLimiter(answerRate, answerBurst),
+		reports: rate.NewLimiter(reportRate, reportBurst), delivered: rate.NewLimiter(deliveryRate, deliveryBurst),
 		media: rate.NewLimiter(mediaRate, mediaRate), gaps: rate.NewLimiter(gapRate, gapBurst),
 		checks:   rate.NewLimiter(checkRate, checkBurst),
 		overflow: sync.OnceFunc(overflow), streams: map[*stream]bool{}, sources: map[uint32]bool{}, owners: map[uint32]string{},
@@ -176,8 +165,7 @@ func (i *intake) claim(d description) bool {
 }
 
 // drops reports whether a packet (RFC 7983, section 7) must be dropped. It drops excess connectivity checks, early
-// media, excess handshake records (whose messages the library would keep), data beyond dataRate, and packets of other
-// kinds.
+// media, excess handshake records (whose messages the library would keep), and packets of other kinds, such as data.
 func (i *intake) drops(packet []byte) bool {
 	switch {
 	case len(packet) < 2:
@@ -189,10 +177,7 @@ func (i *intake) drops(packet []byte) bool {
 		return connected == nil || time.Since(*connected) < settleTime ||
 			early.Load() >= 0 && early.Add(int64(len(packet))) > maxEarly || !i.knowsSource(packet)
 	case packet[0] >= 20 && packet[0] <= 63:
-		handshake, ok := i.records(packet)
-		return !ok || i.handshake.Add(int64(handshake)) > maxHandshake ||
-			i.allData.Add(int64(len(packet)-handshake)) > maxAllData ||
-			!i.data.AllowN(time.Now(), len(packet)-handshake)
+		return !i.isHandshake(packet) || i.handshake.Add(int64(len(packet))) > maxHandshake
 	}
 	return true
 }
@@ -228,42 +213,31 @@ func (i *intake) knowsSource(packet []byte) bool {
 	return i.sources[source]
 }
 
-// records returns the total size of a packet's records that do not contain application data (RFC 6347, section 4.1).
-// ok is false if the library would answer a record from an unproven sender with a fatal alert, because then a forged
-// packet could end the connection.
-func (i *intake) records(packet []byte) (handshake int, ok bool) {
-	const head, changeCipher, alert, handshaking, data = 13, 20, 21, 22, 23
+// isHandshake reports whether a packet has only handshake records and alerts (RFC 6347, section 4.1). It returns false
+// if the library would answer a record from an unproven sender with a fatal alert, because then a forged packet could
+// end the connection.
+func (i *intake) isHandshake(packet []byte) bool {
+	const head, changeCipher, alert, handshaking = 13, 20, 21, 22
 	ended := i.connected.Load() != nil
 	for len(packet) > 0 {
 		if len(packet) < head {
-			return 0, false
+			return false
 		}
 		size := head + int(binary.BigEndian.Uint16(packet[head-2:]))
 		if size > len(packet) {
-			return 0, false
+			return false
 		}
 		plain := packet[3] == 0 && packet[4] == 0 // epoch 0
-		switch packet[0] {
-		case changeCipher:
-			ok = plain && size == head+1 && packet[head] == 1
-		case alert:
-			ok = !plain || !ended
-		case handshaking:
-			ok = true
-		case data:
-			ok = !plain
+		switch {
+		case packet[0] == changeCipher && plain && size == head+1 && packet[head] == 1:
+		case packet[0] == alert && (!plain || !ended):
+		case packet[0] == handshaking:
 		default:
-			ok = false
-		}
-		if !ok {
-			return 0, false
-		}
-		if packet[0] != data {
-			handshake += size
+			return false
 		}
 		packet = packet[size:]
 	}
-	return handshake, true
+	return true
 }
 
 type stream struct {
@@ -365,12 +339,6 @@ func (s *stream) Close() error {
 
 // call reports whether the client may connect from another address.
 func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
-
-func (i *intake) open() {
-	if i.channels.Add(1) > maxChannels {
-		i.overflow()
-	}
-}
 
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 

@@ -34,7 +34,7 @@ var usual = map[string]int{
 	"group": 1, "extmap-allow-mixed": 1, "msid-semantic": 1, "ice-ufrag": 1, "ice-pwd": 1, "ice-options": 1,
 	"fingerprint": 1, "setup": 1, "mid": 1, "rtcp-mux": 1, "rtcp-rsize": 1, "rtpmap": 2, "fmtp": 2, "rtcp-fb": 8,
 	"extmap": 6, "sendrecv": 1, "sendonly": 1, "recvonly": 1, "inactive": 1, "msid": 1, "ssrc": 8, "ssrc-group": 1,
-	"rid": 1, "simulcast": 1, "sctp-port": 1, "max-message-size": 1,
+	"rid": 1, "simulcast": 1,
 }
 
 // extensions lists the header extensions of registerCodecs.
@@ -45,8 +45,8 @@ var extensions = []string{
 // description is a client's offer or answer, prepared for the library.
 type description struct {
 	text string
-	// sound is true if the client sends sound. data is true if the client wants a data connection.
-	sound, data bool
+	// sound is true if the client sends sound.
+	sound bool
 	// sources maps the SSRC of each stream to the mid of its section. layered contains the mids of sections whose
 	// stream has a rid instead.
 	sources map[uint32]string
@@ -55,7 +55,7 @@ type description struct {
 
 // readOffer prepares a client's offer. It keeps only the usual attributes, the supported codecs, the best of a
 // camera's sizes, and one stream per section. It removes the client's addresses, because the server never initiates a
-// connection.
+// connection. It rejects data channels, because the server does not use them, and the library's are easily flooded.
 func readOffer(text string) (d description, err error) {
 	text, compact := withoutAddresses(text)
 	if !compact {
@@ -69,7 +69,7 @@ func readOffer(text string) (d description, err error) {
 		return d, errOffer
 	}
 	d.sources, d.layered = map[uint32]string{}, map[string]bool{}
-	mids := map[string]bool{}
+	mids, rejected := map[string]bool{}, []string(nil)
 	offer.Attributes = tidy(offer.Attributes, func(sdp.Attribute) bool { return true })
 	for _, media := range offer.MediaDescriptions {
 		sources := tidySection(media)
@@ -88,7 +88,17 @@ func readOffer(text string) (d description, err error) {
 			d.sources[source] = mid
 		}
 		d.sound = d.sound || sendsSound(media)
-		d.data = d.data || media.MediaName.Media == "application" && media.MediaName.Port.Value != 0
+		if media.MediaName.Media == "application" {
+			media.MediaName.Port = sdp.RangedPort{}
+			rejected = append(rejected, mid)
+		}
+	}
+	for i, attribute := range offer.Attributes {
+		if attribute.Key == "group" {
+			offer.Attributes[i].Value = strings.Join(slices.DeleteFunc(strings.Fields(attribute.Value), func(mid string) bool {
+				return slices.Contains(rejected, mid)
+			}), " ")
+		}
 	}
 	whole, err := offer.Marshal()
 	if len(whole) > maxOffer {

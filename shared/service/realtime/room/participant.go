@@ -68,8 +68,8 @@ func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*partici
 	return p, nil
 }
 
-// errTooMuch ends a participant that opens more streams or channels than real clients do.
-var errTooMuch = errors.New("room: the client opened too many streams or data channels")
+// errTooMuch ends a participant that opens more streams than real clients do.
+var errTooMuch = errors.New("room: the client opened too many streams")
 
 func (p *participant) newPeer() (*peer, error) {
 	one, err := p.room.server.config.Ports.newPeer(&p.room.color, func() { p.fails(errTooMuch) })

@@ -22,12 +22,6 @@ const (
 	gatherTime = 10 * time.Second
 	// closeTime limits how long to wait for the library to close a connection. It closes most of them in milliseconds.
 	closeTime = 2 * time.Second
-	// dataRetry limits the pause between two attempts to open a data connection. The library makes nine attempts, and
-	// applies no other description in the meantime.
-	dataRetry = 3 * time.Second
-	// maxData limits the bytes buffered for data channels, which the server does not use. The
-	// library takes up hundreds of bytes for each channel.
-	maxData = 4 << 10
 )
 
 // Payload types in the server's offers. The server's answers use the client's payload types.
@@ -39,13 +33,11 @@ type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 	bounds    *intake
-	// connected is true once the media transport is up. associates is true once the client has described a data
-	// connection. early counts the descriptions until both connections are up, because the library keeps these
-	// descriptions. described is the time of the first description, or of the first one with data, in Unix
-	// nanoseconds. It is 0 before that.
-	connected, associates atomic.Bool
-	early                 atomic.Int32
-	described             atomic.Int64
+	// connected is true once the media transport is up. early counts the descriptions before that, because the library
+	// keeps them. described is the time of the first description in Unix nanoseconds, or 0.
+	connected atomic.Bool
+	early     atomic.Int32
+	described atomic.Int64
 }
 
 // Close fails after closeTime, so that a deadlock in the library does not stop the server from exiting.
@@ -66,18 +58,13 @@ const maxEarlyDescriptions = 5
 // mayDescribe reports whether the client may send another description.
 func (p *peer) mayDescribe() bool {
 	p.described.CompareAndSwap(0, time.Now().UnixNano())
-	return p.isReady() || p.early.Add(1) <= maxEarlyDescriptions
-}
-
-// isReady reports whether the library has no description left to apply.
-func (p *peer) isReady() bool {
-	return p.connected.Load() && (!p.associates.Load() || p.SCTP().State() != webrtc.SCTPTransportStateConnecting)
+	return p.connected.Load() || p.early.Add(1) <= maxEarlyDescriptions
 }
 
 // isLate reports whether the client sent its first description long ago but has not connected.
 func (p *peer) isLate() bool {
 	described := p.described.Load()
-	return described != 0 && !p.isReady() && time.Since(time.Unix(0, described)) > answerTime
+	return described != 0 && !p.connected.Load() && time.Since(time.Unix(0, described)) > answerTime
 }
 
 // describeClient applies a client's description and remembers the client's credentials. A client may not have more
@@ -89,9 +76,6 @@ func (p *peer) describeClient(kind webrtc.SDPType, d description) error {
 	}
 	client := iceUserOf(d.text)
 	p.bounds.client.Store(&client)
-	if d.data && p.associates.CompareAndSwap(false, true) {
-		p.described.Store(time.Now().UnixNano())
-	}
 	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: kind, SDP: d.text}); err != nil {
 		return err
 	}
@@ -125,7 +109,6 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection.OnDataChannel(func(*webrtc.DataChannel) { bounds.open() })
 	return &peer{PeerConnection: connection, bandwidth: limit, bounds: bounds}, nil
 }
 
@@ -145,8 +128,6 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.SetIPFilter(p.at)
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	s.SetICETimeouts(disconnectedTime, failedTime, aliveTime)
-	s.SetSCTPMaxReceiveBufferSize(maxData)
-	s.SetSCTPRTOMax(dataRetry)
 	if len(p.public) == 0 {
 		return s, nil
 	}

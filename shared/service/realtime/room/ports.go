@@ -171,15 +171,6 @@ func (c *quietConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo ends a participant whose data makes the library answer with very many packets.
-func (c *quietConn) WriteTo(b []byte, to net.Addr) (int, error) {
-	if len(b) > 0 && b[0] >= 20 && b[0] <= 63 && !c.bounds.answers.Allow() {
-		go c.bounds.overflow()
-		return len(b), nil
-	}
-	return c.PacketConn.WriteTo(b, to)
-}
-
 // queueConn reads packets as they arrive. It drops packets that arrive before the first read, or when maxWaiting
 // packets wait.
 type queueConn struct {
