@@ -4,17 +4,15 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 )
 
 // The converted clip is RGB. The original may have any color space.
 func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
-	size := box
-	for _, c := range []struct {
+	prompts := []string{"warmer", "watercolor", "anime", "pencil sketch", "underwater"}
+	for i, c := range []struct {
 		name, matrix string
 		codes        [3]int // of the matrix, the primaries and the transfer (ITU-T H.273)
 	}{
@@ -37,7 +35,7 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			clip := mediatest.Video{Width: size.Width, Height: size.Height, FPS: 10, Seconds: 0.2, Silent: true}
+			clip := mediatest.Video{Width: box.Width, Height: box.Height, FPS: 10, Seconds: 0.2, Silent: true}
 			if c.matrix != "" {
 				clip.Args = []string{"-bsf:v", fmt.Sprintf("h264_metadata=matrix_coefficients=%d:colour_primaries=%d:"+
 					"transfer_characteristics=%d", c.codes[0], c.codes[1], c.codes[2])}
@@ -48,14 +46,20 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 			}
 			converted := *given
 			converted.Info.PixelFormat = "" // as if it were unknown, which forces a conversion
-			for _, prompt := range []string{"warmer", "watercolor", "anime", "pencil sketch", "underwater"} {
-				spec := engine.Spec{
-					Kind: catalog.Edit, Prompt: prompt, Seed: 7, Size: size, FPS: 10, Duration: 200 * time.Millisecond,
-				}
-				as := spec
+			// The two most common color spaces are combined with every look, and each of the others with one look.
+			asked := prompts
+			if i >= 2 {
+				asked = prompts[i%len(prompts):][:1]
+			}
+			var specs []engine.Spec
+			for _, prompt := range asked {
+				spec, as := small(t, prompt), small(t, prompt)
 				spec.Data, as.Data = given, &converted
-				both := edits(t, spec, as)
-				if apart := apart(both[0][0], both[1][0]); apart > 3 {
+				specs = append(specs, spec, as)
+			}
+			results := edits(t, specs...)
+			for i, prompt := range asked {
+				if apart := apart(results[2*i][0], results[2*i+1][0]); apart > 3 {
 					t.Errorf("%s: differs by %.2f of 255 from the converted clip", prompt, apart)
 				}
 			}
