@@ -112,11 +112,7 @@ const lowBudget, mediumBudget = 4096, 16384
 // thinking writes whether the model should reason, either as the row's template option or as an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
-	w.members(value, "thinking", func(name string, _ gjson.Result) {
-		if name != "type" && name != "budget_tokens" && name != "display" {
-			w.unknown("thinking." + name)
-		}
-	})
+	w.only(value, "thinking", "type", "budget_tokens", "display")
 	switch kind := value.Get("type").Str; {
 	case kind != "enabled" && kind != "adaptive" && kind != "disabled":
 		w.reject("thinking.type", apierror.InvalidValue, "thinking.type: expected enabled, adaptive or disabled.")

@@ -36,11 +36,7 @@ func (w *messagesWriter) tool(i int, tool gjson.Result) {
 }
 
 func (w *messagesWriter) toolChoice(value gjson.Result) {
-	w.members(value, "tool_choice", func(name string, value gjson.Result) {
-		if name != "type" && name != "name" && name != "disable_parallel_tool_use" {
-			w.unknown("tool_choice." + name)
-		}
-	})
+	w.only(value, "tool_choice", "type", "name", "disable_parallel_tool_use")
 	switch value.Get("type").Str {
 	case "auto":
 		w.raw("tool_choice", `"auto"`)
@@ -65,20 +61,8 @@ const failedResult = "The tool failed:\n"
 
 // toolResult writes a tool message. It returns how many images the next message must contain.
 func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
-	var id, content, failed gjson.Result
-	w.members(block, place, func(name string, value gjson.Result) {
-		switch name {
-		case "tool_use_id":
-			id = value
-		case "content":
-			content = value
-		case "is_error":
-			failed = value
-		case "type", "cache_control":
-		default:
-			w.unknown(below(place, name))
-		}
-	})
+	w.only(block, place, "type", "tool_use_id", "content", "is_error", "cache_control")
+	id, content, failed := block.Get("tool_use_id"), block.Get("content"), block.Get("is_error")
 	if !w.isText(id, place+".tool_use_id") {
 		return 0
 	}

@@ -56,11 +56,7 @@ func (w *messagesWriter) textBlock(block gjson.Result, place string) {
 func (w *messagesWriter) message(i int, value gjson.Result) {
 	place := fmt.Sprintf("messages[%d]", i)
 	role, content := value.Get("role").Str, value.Get("content")
-	w.members(value, place, func(name string, _ gjson.Result) {
-		if name != "role" && name != "content" {
-			w.unknown(below(place, name))
-		}
-	})
+	w.only(value, place, "role", "content")
 	switch {
 	case w.problem != nil:
 	case role == "assistant":
@@ -123,21 +119,8 @@ func (w *messagesWriter) block(block gjson.Result, place string) {
 
 func (w *messagesWriter) image(block gjson.Result, place string) {
 	source := block.Get("source")
-	var kind, data, address, media gjson.Result
-	w.members(source, place+".source", func(name string, value gjson.Result) {
-		switch name {
-		case "type":
-			kind = value
-		case "data":
-			data = value
-		case "url":
-			address = value
-		case "media_type":
-			media = value
-		default:
-			w.unknown(place + ".source." + name)
-		}
-	})
+	w.only(source, place+".source", "type", "data", "url", "media_type")
+	kind, data, address, media := source.Get("type"), source.Get("data"), source.Get("url"), source.Get("media_type")
 	switch {
 	case w.problem != nil:
 	case kind.Str == "base64":

@@ -77,11 +77,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 		}
 	case "stream_options":
-		w.members(value, name, func(inner string, _ gjson.Result) {
-			if inner != "include_obfuscation" {
-				w.unknown(below(name, inner))
-			}
-		})
+		w.only(value, name, "include_obfuscation")
 	case "top_logprobs":
 		switch {
 		case value.Type != gjson.Number:

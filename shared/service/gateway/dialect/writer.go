@@ -101,6 +101,15 @@ func (w *writer) members(object gjson.Result, place string, yield func(name stri
 	})
 }
 
+// only rejects an object that has other non-null members.
+func (w *writer) only(object gjson.Result, place string, known ...string) {
+	w.members(object, place, func(name string, _ gjson.Result) {
+		if !slices.Contains(known, name) {
+			w.unknown(below(place, name))
+		}
+	})
+}
+
 func (w *writer) elements(array gjson.Result, place string, yield func(i int, value gjson.Result)) {
 	if !array.IsArray() {
 		w.want(place, "an array")
