@@ -84,17 +84,6 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	if err := s.putBackKnown(ctx, quiet); err != nil {
 		return err
 	}
-	missing, err := s.countMissing(ctx, r.now())
-	if err != nil {
-		return err
-	}
-	if missing > 0 {
-		if err := r.report(finding{"missing", warning, fmt.Sprintf("%d files and results in the database are missing",
-			missing),
-			"Restore the blobs folder from a backup; requests for missing files get 404."}); err != nil {
-			return err
-		}
-	}
 	all, err := s.blobs.ListAside(ctx)
 	if err != nil {
 		return err
