@@ -32,8 +32,12 @@ func (c *OverheadConn) Read(p []byte) (int, error) {
 		c.Close()
 		return 0, errors.New("httpserver: the client sends too many bytes without content")
 	}
+	began := time.Now()
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
+	if waited := time.Since(began); waited > time.Second {
+		c.began = c.began.Add(waited - time.Second) // silence permits no flood after it
+	}
 	return n, err
 }
 

@@ -28,6 +28,7 @@ func OfMachine() (least int64) {
 		}
 	}
 	read("/proc/meminfo", "MemTotal: %d kB", 1<<10)
+	read("/sys/fs/cgroup/memory/memory.limit_in_bytes", "%d", 1) // a container's limit with control groups of version 1
 	group, _ := os.ReadFile("/proc/self/cgroup")
 	_, folder, _ := strings.Cut(string(group), "0::")
 	for folder = path.Clean("/" + strings.TrimSpace(folder)); ; folder = path.Dir(folder) {
