@@ -137,7 +137,7 @@ else
 endif
 
 .PHONY: bench-gpu
-bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's GPU. PyTorch is installed first.
+bench-gpu: need-bench-gpu build ## Measure the engine server that make run-gpu has started.
 	@scripts/install-gpu.sh
 	@cd gpu && ../.tools/gpu/bin/python -m bench $(BENCH)
 

@@ -108,7 +108,7 @@ func smallWorkflows(t *testing.T) string {
     sizes: {480p: 64x48}
     fps: 16
     duration: 1s
-    comfyui: {workflow: long.json, prompt: 5.text, seed: 8.seed, width: 7.width, height: 7.height, frames: 7.length, result: 11}
+    comfyui: {workflow: long.json, prompt: 9.text, seed: 12.noise_seed, width: 11.width, height: 11.height, frames: 11.length, result: 16}
 `
 	stepped := func(workflow, steps, instead string) string {
 		content, err := os.ReadFile(filepath.Join(folder, workflow))
@@ -118,8 +118,8 @@ func smallWorkflows(t *testing.T) string {
 		return strings.Replace(string(content), steps, instead, 1)
 	}
 	// Use few steps, because a request for an image edit waits at most a minute.
-	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
-	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
+	quick := stepped("edit-image.json", `"steps": 4`, `"steps": 1`)
+	long := strings.Replace(stepped("text-to-video.json", `"steps": 4`, `"steps": 200`), `"end_at_step": 2`, `"end_at_step": 200`, 1)
 	// No test machine has 4 TiB of memory.
 	huge := `{
 		"1": {"class_type": "EmptyImage", "inputs": {"width": 16384, "height": 16384, "batch_size": 4096, "color": 7}},

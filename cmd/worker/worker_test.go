@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/c2patest"
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) submit(t *testing.T, id, prompt string) {
 	t.Helper()
-	clip, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4"))
+	clip, err := os.ReadFile(mediatest.Video{Width: 160, Height: 90, Seconds: 0.3}.Make(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,1 +1,1 @@
-"""Measures the engine server."""
+"""Measures an engine server, and creates the table of cards."""

@@ -1,78 +1,47 @@
-"""Creates the table of cards: for each card the pipelines that it serves, with computed times and memory."""
+"""Prints the table of cards in docs/gpu.md: python -m bench.cards
+
+Seconds are for five seconds of a 720p clip, or for an image, with the weights loaded. They and the memory are computed,
+and may be off by half.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from cutroom_engine.cards import USABLE, Card, choose, seconds
 from cutroom_engine.footprint import footprint, together
 from cutroom_engine.frames import working_size
-from cutroom_engine.model_map import CardRow, ModelFile, ModelMap, PipelineRow, read_model_file
+from cutroom_engine.model_map import PipelineRow, read_model_file
 
-FOLDER = Path(__file__).parents[1]
-TABLE = FOLDER / "cards.tsv"
+# The pipelines that the table shows. The others take as long as the first.
+_SHOWN = ("vace", "text-to-video", "image-edit")
 
-_COLUMNS = (
-    "card",
-    "free GiB",
-    "pipeline",
-    "serves",
-    "weights",
-    "storage",
-    "size",
-    "fps",
-    "steps",
-    "seconds",
-    "longest clip in seconds",
-    "memory in GiB",
-    "stays loaded",
-)
-
-
-def longest(row: PipelineRow, teraflops: float | None) -> int:
-    """Returns the length of the longest clip, up to five minutes, whose edit takes less than ten minutes."""
-    fits = [clip for clip in range(1, 301) if (seconds(row, teraflops, clip) or 0) <= 600]
-    return max(fits, default=0)
-
-
-def chosen_for(file: ModelFile, card: CardRow) -> ModelMap:
-    return choose(file, Card(card.name, int(card.gib * 2**30)))
+_NAMES = {
+    "wan2.1-vace-14b": "VACE 14B",
+    "wan2.1-vace-1.3b": "VACE 1.3B",
+    "fastwan2.2-ti2v-5b": "FastWan",
+    "flux2-klein-4b": "klein",
+    "qwen-image-edit-2511": "Qwen 2511",
+}
 
 
 def table() -> str:
-    """Returns gpu/cards.tsv. Seconds are for five seconds of a 720p clip, or for an image, with the weights loaded.
-    They are computed from the model's number of operations, and may be off by half."""
-    file = read_model_file(FOLDER / "models.yaml", "gen")
-    lines = ["\t".join(_COLUMNS)]
+    lines = ["| card | edits of clips | text to video | images | all stay loaded |", "|---|---|---|---|---|"]
+    file = read_model_file(Path(__file__).parents[1] / "models.yaml", "gen")
     for card in file.cards:
-        models = chosen_for(file, card)
-        all_fit = together(map(footprint, models.pipelines.values())) <= card.gib * USABLE * 2**30
-        for name, row in models.pipelines.items():
-            width, height = working_size(1280, 720, row.multiple, row.pixels)
-            guided = row.guidance is None or row.guidance > 1
-            cells = [
-                card.name,
-                f"{card.gib:.0f}",
-                name,
-                ", ".join(_served(models, name)),
-                Path(row.weights).name,
-                row.storage or row.precision,
-                f"{width}x{height}",
-                str(row.fps or ""),
-                f"{row.steps} steps" + (" with guidance" if guided else ""),
-                f"{seconds(row, models.teraflops) or 0:.0f}",
-                str(longest(row, models.teraflops)) if row.takes == "video" else "",
-                f"{footprint(row).alone / 2**30:.0f}",
-                "yes" if all_fit else "no",
-            ]
-            lines.append("\t".join(cells))
+        models = choose(file, Card(card.name, int(card.gib * 2**30)))
+        fit = together(map(footprint, models.pipelines.values())) <= card.gib * USABLE * 2**30
+        cells = [_cell(models.pipelines[name], models.teraflops) for name in _SHOWN]
+        lines.append(f"| {card.name}, {card.gib:.0f} GiB | {' | '.join(cells)} | {'yes' if fit else 'no'} |")
     return "\n".join(lines) + "\n"
 
 
-def _served(models: ModelMap, name: str) -> Iterator[str]:
-    for model, to in models.models.items():
-        if name == to.pipeline:
-            yield model
-        elif name == to.with_reference:
-            yield f"{model} with a reference"
+def _cell(row: PipelineRow, teraflops: float | None) -> str:
+    _, height = working_size(1280, 720, row.multiple, row.pixels)
+    name = _NAMES[Path(row.weights).name] + (f" {row.storage}" if row.storage else "")
+    size = "480p" if height < 500 else "720p"
+    return f"{name}, {size}: {seconds(row, teraflops) or 0:.0f} s, {footprint(row).alone / 2**30:.0f} GiB"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import uvicorn
 
-from .cards import USABLE, Card, choose, describe, find_card
-from .live import Live, LiveModel
+from .cards import choose, describe, find_card
+from .live import Live
 from .logs import configure_logging
 from .metrics import Metrics
-from .model_map import LivePipelineRow, ModelMap, ModelMapError, PipelineRow, read_model_file
-from .pipeline import Pipeline
+from .model_map import ModelMap, ModelMapError, read_model_file
 from .residents import Residents
 from .runs import Runner
 from .server import Server, create_app
@@ -60,7 +59,7 @@ def main() -> int:
     try:
         live = _live(settings, models, metrics, weights)
         fetch = f"cd {Path.cwd()} && {sys.executable} -m cutroom_engine.prepare --download {settings.models}"
-        runner = _runner(settings, models, card, metrics, weights, live)
+        runner = _runner(settings, models, metrics, weights, live)
         if absent := runner.missing():
             _logger.error("files are missing", extra={"missing": absent, "fetch": fetch})
         config = uvicorn.Config(
@@ -87,37 +86,16 @@ def main() -> int:
 def _live(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Live:
     from .live_diffusion import load_live
 
-    def load(row: LivePipelineRow) -> LiveModel:
-        return load_live(row, weights.folder, settings.device)
-
-    return Live(models.live, load, weights, metrics.live_picture)
+    return Live(models.live, lambda row: load_live(row, weights.folder, settings.device), weights, metrics.live_picture)
 
 
-def _runner(
-    settings: Settings, models: ModelMap, card: Card | None, metrics: Metrics, weights: Weights, live: Live
-) -> Runner:
+def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights, live: Live) -> Runner:
     from . import diffusion
     from .loading import Loader
 
-    device = settings.device
-    loader = Loader(weights.folder, device)
-    memory = settings.memory
-    if memory is None and card is not None:
-        memory = int(card.free * USABLE) - models.live.memory
-
-    def load(_: str, row: PipelineRow) -> Pipeline:
-        return loader.load(row)
-
-    meter = diffusion.DeviceMeter(device) if device.startswith("cuda") else None
-    residents = Residents(models.pipelines, memory, load, meter)
+    residents = Residents(models.pipelines, models.memory, Loader(weights.folder, settings.device).load)
     runner = Runner(models, residents, metrics, root=settings.scratch, weights=weights)
-    metrics.read_off(
-        unfinished=runner.unfinished,
-        resident=runner.resident,
-        memory=lambda: diffusion.memory_in_use(device),
-        pipelines=residents.memory,
-        live=live.count,
-    )
+    metrics.read_off(runner.unfinished, runner.resident, lambda: diffusion.memory_in_use(settings.device), live.count)
     return runner
 
 

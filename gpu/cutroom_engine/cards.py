@@ -8,11 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from .estimates import Estimates
 from .footprint import Footprint, footprint, together
-from .model_map import ModelFile, ModelMap, PipelineRow, read_model_file
+from .model_map import ModelFile, ModelMap, PipelineRow
 from .protocol import EstimatedEdit
 
 # The fraction of the free memory that pipelines may use. The rest is for the driver and for fragmentation.
@@ -48,13 +47,6 @@ def find_card(device: str) -> Card | None:
         return None
 
 
-def read_model_map(
-    path: Path, family: str, weights: str = "", card: Card | None = None, memory: int | None = None
-) -> ModelMap:
-    """Reads the file and chooses its pipelines. memory limits how much of the card's memory they may use."""
-    return choose(read_model_file(path, family, weights), card, memory)
-
-
 def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> ModelMap:
     """Chooses a row for each pipeline that a model uses: the first that is fast enough and fits into memory next to
     the pipelines before it, or else the first that fits without them. If no row is fast enough, or without a card,
@@ -65,7 +57,7 @@ def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> Mod
     if card is not None:
         known = [row.teraflops for row in file.cards if re.search(rf"\b{re.escape(row.name)}\b", card.name)]
         teraflops = known[0] if known else None
-    used = {name for row in file.models.values() for name in (row.pipeline, row.with_reference)}
+    used = {name for row in file.models.values() for name in (row.pipeline, row.first)}
     chosen: dict[str, PipelineRow] = {}
     for name, rows in file.pipelines.items():
         if name in used:
@@ -78,11 +70,11 @@ def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> Mod
             elif row := _fitting(fast, before, memory) or _fitting(rows[-1:], before, memory):
                 chosen[name] = row
     models = {
-        model: row.model_copy(update={"with_reference": row.with_reference if row.with_reference in chosen else None})
+        model: row.model_copy(update={"first": row.first if row.first in chosen else None})
         for model, row in file.models.items()
         if row.pipeline in chosen
     }
-    return ModelMap(teraflops=teraflops, pipelines=chosen, models=models, live=file.live)
+    return ModelMap(teraflops=teraflops, memory=memory, pipelines=chosen, models=models, live=file.live)
 
 
 def _fitting(rows: list[PipelineRow], before: list[Footprint], memory: int) -> PipelineRow | None:

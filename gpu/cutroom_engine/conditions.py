@@ -6,11 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from .controls import Mask, in_blocks, lines
 from .frames import Frame
 from .model_map import PipelineRow
 from .seeing import Depth, Parser
 from .styles import Shot
+
+# The fraction of a reference that its labeled parts must cover. Otherwise nothing was recognized, and the reference is
+# not cut out.
+_LEAST = 0.02
 
 
 class Conditions:
@@ -23,14 +30,20 @@ class Conditions:
         if row.control is not None and row.control.model is not None:
             self._depth = Depth(folder(row.control.model), device)
         if row.mask is not None:
-            self._parser = Parser(folder(row.mask.model), row.mask.labels, device)
+            self._parser = Parser(folder(row.mask.model), [*row.mask.labels, *row.mask.cutout], device)
 
     def of(self, shot: Shot, check: Callable[[], None]) -> Shot:
         """Returns the shot with its conditions. Calls check every few frames."""
         masks: list[Mask] = []
-        if self._parser is not None:
-            masks = [in_blocks(area) for area in self._parser.areas(shot.frames, check)]
-        return replace(shot, control=self._control(shot, check), masks=masks)
+        references = list(shot.references)
+        if self._parser is not None and self._row.mask is not None:
+            masks = [in_blocks(area) for area in self._parser.areas(shot.frames, self._row.mask.labels, check)]
+            for i, reference in enumerate(references if self._row.mask.cutout else []):
+                picture = np.asarray(reference)
+                (area,) = self._parser.areas([picture], self._row.mask.cutout, check)
+                if area.mean() > _LEAST:
+                    references[i] = Image.fromarray(np.where(area[..., None], picture, np.uint8(255)))
+        return replace(shot, control=self._control(shot, check), masks=masks, references=references)
 
     def _control(self, shot: Shot, check: Callable[[], None]) -> list[Frame]:
         if self._row.control is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from .frames import Frame
 
@@ -82,8 +81,3 @@ def _blurred(luma: NDArray[np.float32], deviation: float) -> NDArray[np.float32]
 def _picture(luma: NDArray[np.float32]) -> Frame:
     rounded = np.clip(luma + 0.5, 0, 255).astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(rounded[..., None], (*rounded.shape, 3)))
-
-
-def to_image(where: Mask) -> Image.Image:
-    """Returns the area as an image: white on black."""
-    return Image.fromarray(np.where(where, 255, 0).astype(np.uint8))

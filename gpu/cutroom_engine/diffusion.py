@@ -15,7 +15,6 @@ import numpy as np
 import torch
 import transformers
 
-from .anchor import Anchor
 from .conditions import Conditions
 from .footprint import vae_memory
 from .frames import Frame
@@ -44,21 +43,16 @@ class DiffusersPipeline:
         self,
         row: PipelineRow,
         pipe: Any,
-        conditions: Conditions | None = None,
-        prompts: Prompts | None = None,
+        conditions: Conditions,
+        prompts: Prompts,
     ) -> None:
-        self._row = row
-        self._prompts = prompts
-        self._conditions = conditions
+        self._row, self._pipe = row, pipe
+        self._prompts: Prompts | None = prompts
+        self._conditions: Conditions | None = conditions
         self._style = STYLES[row.class_name]
-        self._pipe = pipe
 
     def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
-        anchor: Anchor | None = None
-
-        def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-            if anchor is not None:
-                tensors["latents"] = anchor.hold(pipe, tensors["latents"])
+        def stepped(_: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
             on_step(min((step + 1) / self._row.steps, 1.0))
             return tensors
 
@@ -81,8 +75,6 @@ class DiffusersPipeline:
             _drawn(self._pipe.scheduler, shot.seed),
             _tiled(vae, vae_memory(self._row, shot.width * shot.height)),
         ):
-            if shot.before and self._style.continues == "latents":
-                anchor = Anchor(self._pipe, shot.before, shot.seed)
             output = self._pipe(**arguments)
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
@@ -181,40 +173,17 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def device_memory(device: str) -> int | None:
-    """Returns the device's memory in bytes, or None for the CPU."""
-    if not device.startswith("cuda"):
-        return None
-    return int(torch.cuda.get_device_properties(device).total_memory)
-
-
 def memory_in_use(device: str) -> dict[str, int]:
     """Returns the device's memory in bytes by kind: total, reserved, used by tensors, and the peak used by tensors.
     The result is empty for the CPU."""
     if not device.startswith("cuda"):
         return {}
     return {
-        "total": device_memory(device) or 0,
+        "total": torch.cuda.get_device_properties(device).total_memory,
         "reserved": torch.cuda.memory_reserved(device),
         "allocated": torch.cuda.memory_allocated(device),
         "allocated_peak": torch.cuda.max_memory_allocated(device),
     }
-
-
-class DeviceMeter:
-    """Implements residents.Meter."""
-
-    def __init__(self, device: str) -> None:
-        self._device = device
-
-    def used(self) -> int:
-        return int(torch.cuda.memory_allocated(self._device))
-
-    def begin(self) -> None:
-        torch.cuda.reset_peak_memory_stats(self._device)
-
-    def most(self) -> int:
-        return int(torch.cuda.max_memory_allocated(self._device))
 
 
 def check_device(device: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .frames import working_count, working_size
 from .model_map import PipelineRow
@@ -82,26 +81,18 @@ class Estimates:
         """Returns the computed seconds. For an unknown card it assumes a typical speed; the ratio between two
         requests is still right."""
         speed = (self._teraflops or 100.0) * 1e12
-        work = work_of(row, request)
-        return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
+        denoising, in_vae = work_of(row, request)
+        return denoising / speed + in_vae / (speed * _VAE_SPEED)
 
 
-@dataclass(frozen=True)
-class Work:
-    """The work of a run, in floating-point operations."""
-
-    denoising: float
-    in_vae: float
-
-
-def work_of(row: PipelineRow, request: RunRequest) -> Work:
-    """Returns the work of a run."""
+def work_of(row: PipelineRow, request: RunRequest) -> tuple[float, float]:
+    """Returns the work of a run in floating-point operations: in the transformer, and in the VAE."""
     shape = SHAPES[row.shape]
     width, height = working_size(request.width, request.height, row.multiple, row.pixels)
     lengths, passes_of_vae = [1], 2
     style = STYLES[row.class_name]
     if style.takes != "image":
-        window = row.window.window()
+        window = row.window
         total = working_count(request.frame_count, request.fps, row.fps)
         if style.takes == "text":
             lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
@@ -117,4 +108,4 @@ def work_of(row: PipelineRow, request: RunRequest) -> Work:
         tokens = shape.tokens(width, height, length) + (pictures - 1) * shape.tokens(width, height, 1)
         denoising += passes * shape.operations(tokens)
         in_vae += passes_of_vae * width * height * length * _VAE_OPERATIONS
-    return Work(denoising, in_vae)
+    return denoising, in_vae

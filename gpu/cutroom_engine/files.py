@@ -16,8 +16,7 @@ _SMALL = {"scheduler": (("scheduler_config.json",),), "processor": (("preprocess
 def missing(row: PipelineRow | LivePipelineRow, folder: Callable[[str], Path]) -> list[Path]:
     """Returns the files that the row needs and that do not exist. folder maps the name of weights to their folder."""
     found: list[Path] = []
-    text = row.text if isinstance(row, PipelineRow) else None
-    replaced = {"text_encoder", "tokenizer"} if text else set()
+    replaced = {"text_encoder", "tokenizer"}
     if isinstance(row, LivePipelineRow):
         replaced = {"safety_checker", "feature_extractor", "image_encoder", *(["vae"] if row.vae else [])}
         found += _weights(folder(row.vae)) if row.vae else []
@@ -26,8 +25,7 @@ def missing(row: PipelineRow | LivePipelineRow, folder: Callable[[str], Path]) -
         for model in map(folder, models):
             found += [*_weights(model), *_absent(model, ("preprocessor_config.json",))]
         found += [path for lora in row.loras if not (path := folder(lora.folder) / lora.name).is_file()]
-    if text is not None:
-        found += [*_weights(folder(text) / "text_encoder"), *_component(folder(text) / "tokenizer")]
+        found += [*_weights(folder(row.text) / "text_encoder"), *_component(folder(row.text) / "tokenizer")]
     base = folder(row.weights)
     try:
         index = json.loads((base / "model_index.json").read_text(encoding="utf-8"))

@@ -47,8 +47,6 @@ def footprint(row: PipelineRow) -> Footprint:
         ("transformer", row.shared): int(shape.transformer * (1 if row.storage else size)),
         ("vae", row.shared): int(shape.vae * size),
     }
-    if row.text is None:
-        parts["text", row.shared] = int(shape.text * size)
     models = [of.model for of in (row.control, row.mask) if of is not None and of.model is not None]
     parts |= {("beside", model): _BESIDE for model in models}
     # The VAE's result is in memory while it works in tiles. It works on whole pictures only if memory is free.

@@ -13,7 +13,6 @@ from PIL import Image
 # A picture as an array of height x width x 3: red, green and blue in sRGB, 8 bits each.
 Frame: TypeAlias = NDArray[np.uint8]
 
-
 # The minimum length of a picture's shorter side, and the maximum ratio of its sides. FLUX.2 rejects other pictures,
 # and some pipelines would shrink them to nothing.
 _SHORTEST, _TIMES = 64, 8
@@ -52,10 +51,6 @@ def working_size(width: int, height: int, multiple: int, pixels: int | None) -> 
     return side(width), side(height)
 
 
-# The minimum length of a side for image models.
-_SMALLEST = 64
-
-
 def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Returns the size at which a model works for a live picture, and the size of the result.
 
@@ -66,7 +61,7 @@ def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tup
     result = max(1, round(width * scale)), max(1, round(height * scale))
 
     def side(length: int, most: float) -> int:
-        return max(-(-_SMALLEST // multiple), min(math.floor(most / multiple), round(length / multiple))) * multiple
+        return max(-(-_SHORTEST // multiple), min(math.floor(most / multiple), round(length / multiple))) * multiple
 
     short = side(min(result), math.sqrt(pixels))
     long = side(max(result), pixels / short)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from . import live_wire as wire
-from .model_map import LiveMap, LivePipelineRow
+from .model_map import LiveMap, LivePipelineRow, engine_name
 from .pipeline import DeviceLost
 from .protocol import RunCancelled, RunError, invalid_input
-from .runs import Supply
+from .weights import Weights
 
 _logger = logging.getLogger(__name__)
 
@@ -25,9 +24,6 @@ _LAST = 3.0
 
 # How often to check for missing weights, in seconds.
 _LOOK = 0.5
-
-# The maximum length of the engine name that a session reports, in characters.
-_MAX_NAME = 64
 
 _FULL = RunError("engine_error", "The engine has no capacity for another live session.", retryable=True)
 _LOADING = RunError("engine_error", "The engine is still loading.", retryable=True)
@@ -85,7 +81,7 @@ class Live:
         self,
         rows: LiveMap,
         load: Callable[[LivePipelineRow], LiveModel],
-        weights: Supply,
+        weights: Weights,
         edited: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
         """For each frame, edited is called with the model, the outcome and the seconds."""
@@ -190,7 +186,7 @@ class Live:
         ):
             raise wire.WireError("the text is not a valid request")
         if isinstance(message, wire.Image):
-            session.notify(_set(message.number, _NO_IMAGES.line() if message.pixels else {}))
+            session.notify(_set(message.number, {} if message.empty else _NO_IMAGES.line()))
             return
         replaced = None
         with self._changed:
@@ -205,7 +201,7 @@ class Live:
             session.notify(_set(replaced["number"], _REPLACED.line()))
 
     def _name(self, pipeline: str) -> str:
-        return (PurePosixPath(self._rows.pipelines[pipeline].weights).name or pipeline)[:_MAX_NAME]
+        return engine_name(self._rows.pipelines[pipeline].weights, pipeline)
 
     def _alive(self) -> None:
         self._quiet[threading.current_thread().name] = time.monotonic()
@@ -341,23 +337,3 @@ class Live:
 
 def _set(number: int, reported: Mapping[str, Any]) -> dict[str, Any]:
     return {"set": {"number": number, **reported}}
-
-
-class _Nothing:
-    """A supply for a server without live models."""
-
-    def ready(self, weights: Iterable[str]) -> bool:
-        return True
-
-    def missing(self, row: object) -> list[str]:
-        """Implements runs.Supply."""
-        return []
-
-
-def no_live() -> Live:
-    """Returns an engine without live models."""
-
-    def load(_: LivePipelineRow) -> LiveModel:
-        raise AssertionError("there are no rows")
-
-    return Live(LiveMap(), load, _Nothing())

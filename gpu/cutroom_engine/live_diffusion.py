@@ -15,11 +15,11 @@ import torch
 from torch.nn import functional
 
 from . import live_wire as wire
-from .diffusion import PRECISIONS, release_memory, translated
-from .exclusive import LOADING
+from .diffusion import PRECISIONS, translated
 from .frames import live_sizes
 from .live import Check
 from .model_map import LivePipelineRow
+from .pipeline import LOADING
 
 # The number of encoded prompts to cache, for all sessions together.
 _KEPT = 32
@@ -115,11 +115,6 @@ class LiveDiffusion:
             check()
             planes = self._planes(made, result, picture.narrow)
         return wire.Picture(picture.number, *result, picture.narrow, planes)
-
-    def close(self) -> None:
-        self._pipe = None
-        with translated():
-            release_memory()
 
     @contextmanager
     def _on(self, stream: Any) -> Iterator[None]:

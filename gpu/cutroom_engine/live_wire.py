@@ -52,12 +52,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Image:
-    """A reference image with red, green, blue and alpha. An image without pixels removes the reference."""
+    """A reference image, which this server does not support. An image without pixels removes the reference."""
 
     number: int
-    width: int
-    height: int
-    pixels: bytes | bytearray
+    empty: bool
 
 
 Message = Picture | Image | dict[str, Any]
@@ -98,7 +96,12 @@ def _parse(kind: int, payload: bytearray) -> Message:
         if not isinstance(text, dict):
             raise WireError("the text is not a JSON object")
         return text
-    return _picture(payload) if kind == _PICTURE else _image(payload)
+    if kind == _IMAGE:
+        if len(payload) < _IMAGE_HEAD.size:
+            raise WireError("an image without a header")
+        number, width, height = _IMAGE_HEAD.unpack_from(payload)
+        return Image(number, width * height == 0)
+    return _picture(payload)
 
 
 def _picture(payload: bytearray) -> Picture:
@@ -112,16 +115,6 @@ def _picture(payload: bytearray) -> Picture:
     return Picture(number, width, height, narrow == 1, planes)
 
 
-def _image(payload: bytearray) -> Image:
-    if len(payload) < _IMAGE_HEAD.size:
-        raise WireError("an image without a header")
-    number, width, height = _IMAGE_HEAD.unpack_from(payload)
-    pixels = payload[_IMAGE_HEAD.size :]
-    if len(pixels) != 4 * width * height:
-        raise WireError(f"an image of {width}x{height} with {len(pixels)} bytes")
-    return Image(number, width, height, pixels)
-
-
 def text(line: Mapping[str, Any]) -> bytes:
     content = json.dumps(line, separators=(",", ":")).encode()
     return _HEAD.pack(_TEXT, len(content)) + content
@@ -130,8 +123,3 @@ def text(line: Mapping[str, Any]) -> bytes:
 def picture(made: Picture) -> bytes:
     head = _PICTURE_HEAD.pack(made.number, made.width, made.height, made.narrow)
     return b"".join((_HEAD.pack(_PICTURE, len(head) + len(made.planes)), head, made.planes))
-
-
-def image(shown: Image) -> bytes:
-    head = _IMAGE_HEAD.pack(shown.number, shown.width, shown.height)
-    return b"".join((_HEAD.pack(_IMAGE, len(head) + len(shown.pixels)), head, shown.pixels))

@@ -14,8 +14,8 @@ import transformers
 
 from .conditions import Conditions
 from .diffusion import PRECISIONS, DiffusersPipeline, translated
-from .exclusive import LOADING
 from .model_map import PipelineRow
+from .pipeline import LOADING
 from .prompts import Prompts
 from .weights import WeightsError
 
@@ -41,14 +41,21 @@ class Loader:
                 # code would use the machine's first GPU, which may belong to another server.
                 torch.cuda.set_device(self._device)
             shared = {name: part for name in _LARGE if (part := self._parts.get((row.shared, name))) is not None}
-            given: dict[str, Any] = dict(shared)
-            if row.text is not None:
-                given |= {"text_encoder": None, "tokenizer": self._tokenizer(row.text)}
+            words = transformers.AutoTokenizer.from_pretrained(
+                str(self._folder(row.text) / "tokenizer"), local_files_only=True
+            )
+            given: dict[str, Any] = shared | {"text_encoder": None, "tokenizer": words}
             if row.storage is None:
                 # diffusers reads weights straight to the device, without a copy in the machine's memory. Weights that
                 # are compressed when loaded cannot be read this way.
                 given["device_map"] = torch.device(self._device).type
-            pipe = self._read(row, given)
+            pipe = getattr(diffusers, row.class_name).from_pretrained(
+                str(self._folder(row.weights)),
+                dtype=PRECISIONS[row.precision],
+                local_files_only=True,
+                use_safetensors=True,
+                **given,
+            )
             _schedule(row, pipe)
             if "transformer" not in shared:
                 self._prepare(row, pipe)
@@ -56,20 +63,9 @@ class Loader:
             for name in _LARGE:
                 self._parts[row.shared, name] = pipe.components[name]
             conditions = Conditions(row, self._folder, self._device)
-            prompts = None
-            if row.text is not None:
-                prompts = Prompts(pipe, self._text_encoder(row.text, row), self._device)
+            prompts = Prompts(pipe, self._text_encoder(row.text, row), self._device)
         pipe.set_progress_bar_config(disable=True)
         return DiffusersPipeline(row, pipe, conditions, prompts)
-
-    def _read(self, row: PipelineRow, given: dict[str, Any]) -> Any:
-        return getattr(diffusers, row.class_name).from_pretrained(
-            str(self._folder(row.weights)),
-            dtype=PRECISIONS[row.precision],
-            local_files_only=True,
-            use_safetensors=True,
-            **given,
-        )
 
     def _prepare(self, row: PipelineRow, pipe: Any) -> None:
         """Merges the row's LoRAs into the transformer's weights, so that they cost neither time nor memory, and
@@ -83,7 +79,7 @@ class Loader:
                 raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}", retryable=False)
         if row.loras:
             names = [f"lora{number}" for number in range(len(row.loras))]
-            pipe.set_adapters(names, [lora.weight for lora in row.loras])
+            pipe.set_adapters(names)
             pipe.fuse_lora(components=["transformer"], adapter_names=names)
             pipe.unload_lora_weights()
         if row.storage == "fp8":
@@ -101,10 +97,6 @@ class Loader:
             )
             self._parts[key] = encoder = encoder.eval()
         return encoder
-
-    def _tokenizer(self, text: str) -> Any:
-        folder = self._folder(text) / "tokenizer"
-        return transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
 
 
 def _schedule(row: PipelineRow, pipe: Any) -> None:

@@ -65,51 +65,31 @@ class Metrics:
 
     def read_off(
         self,
-        *,
         unfinished: Callable[[], int],
         resident: Callable[[], list[str]],
         memory: Callable[[], Mapping[str, int]],
-        pipelines: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
-        live: Callable[[], int] = int,
+        live: Callable[[], int],
     ) -> None:
         """Sets the functions that read the gauges: the number of unfinished runs, the pipelines in memory, the
-        device's memory in bytes by kind and by pipeline, and the number of live sessions."""
-        self._registry.register(_Gauges(unfinished, resident, memory, pipelines, live))
+        device's memory in bytes by kind, and the number of live sessions."""
+
+        class Gauges(Collector):
+            def collect(self) -> Iterable[Metric]:
+                yield GaugeMetricFamily(
+                    "cutroom_engine_unfinished_runs", "Running and waiting runs.", value=unfinished()
+                )
+                yield GaugeMetricFamily("cutroom_engine_live_sessions", "Live sessions.", value=live())
+                loaded = GaugeMetricFamily("cutroom_engine_resident", "Pipelines in memory.", labels=["pipeline"])
+                for name in resident():
+                    loaded.add_metric([name], 1)
+                yield loaded
+                used = GaugeMetricFamily("cutroom_engine_memory_bytes", "Device memory.", labels=["kind"])
+                for kind, size in memory().items():
+                    used.add_metric([kind], size)
+                yield used
+
+        self._registry.register(Gauges())
 
     def text(self) -> bytes:
         """Returns the current values of all metrics."""
         return generate_latest(self._registry)
-
-
-class _Gauges(Collector):
-    def __init__(
-        self,
-        unfinished: Callable[[], int],
-        resident: Callable[[], list[str]],
-        memory: Callable[[], Mapping[str, int]],
-        pipelines: Callable[[], Mapping[str, Mapping[str, int]]],
-        live: Callable[[], int],
-    ) -> None:
-        self._unfinished, self._resident, self._memory, self._pipelines = unfinished, resident, memory, pipelines
-        self._live = live
-
-    def collect(self) -> Iterable[Metric]:
-        yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Running and waiting runs.", value=self._unfinished())
-        yield GaugeMetricFamily("cutroom_engine_live_sessions", "Live sessions.", value=self._live())
-        resident = GaugeMetricFamily("cutroom_engine_resident", "Pipelines in memory.", labels=["pipeline"])
-        for name in self._resident():
-            resident.add_metric([name], 1)
-        yield resident
-        memory = GaugeMetricFamily("cutroom_engine_memory_bytes", "Device memory.", labels=["kind"])
-        for kind, size in self._memory().items():
-            memory.add_metric([kind], size)
-        yield memory
-        needs = GaugeMetricFamily(
-            "cutroom_engine_pipeline_memory_bytes",
-            "Memory that a pipeline needs, as computed and as corrected, and the peak in its runs.",
-            labels=["pipeline", "kind"],
-        )
-        for pipeline, kinds in self._pipelines().items():
-            for kind, size in kinds.items():
-                needs.add_metric([pipeline, kind], size)
-        yield needs

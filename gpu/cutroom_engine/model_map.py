@@ -1,4 +1,5 @@
-"""The model map: a file that assigns pipelines to the catalog's models."""
+"""The model map: a file that assigns pipelines to the catalog's models. models.yaml and models-live.yaml explain the
+keys."""
 
 from __future__ import annotations
 
@@ -33,30 +34,13 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class WindowRow(_Row):
-    """Describes a windows.Window."""
-
-    frames: int = 81
-    overlap: int = 9
-    step: int = 4
-
-    def window(self) -> Window:
-        """Returns the window that the row describes."""
-        return Window(self.frames, self.overlap, self.step)
-
-
 class SchedulerRow(_Row):
-    """A diffusers scheduler: its class, and the settings that differ from the configuration of the weights."""
-
     class_name: str = Field(alias="class")
     options: dict[str, Any] = {}
 
 
 class LoraRow(_Row):
-    """A LoRA: a safetensors file in a folder or an S3 location, and its strength."""
-
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
-    weight: float = Field(default=1.0, gt=-4, lt=4)
 
     @property
     def folder(self) -> str:
@@ -69,9 +53,6 @@ class LoraRow(_Row):
 
 
 class ControlRow(_Row):
-    """The picture that the result follows. It is derived from each frame of the clip: its lines, or its depth. The
-    depth is estimated by a model from transformers, in a folder or an S3 location (s3://bucket/prefix)."""
-
     kind: Literal["line", "depth"]
     model: str | None = None
 
@@ -83,48 +64,31 @@ class ControlRow(_Row):
 
 
 class MaskRow(_Row):
-    """The area of the clip that is repainted: the parts with these labels, which a segmentation model from
-    transformers finds. The rest of the picture is kept."""
-
     model: str
     labels: list[str] = Field(min_length=1)
+    cutout: list[str] = []
 
 
 class PipelineRow(_Row):
-    """A diffusers pipeline: its weights, and how it runs."""
-
     class_name: str = Field(alias="class")
-    # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = Field(min_length=1)
-    # The model's size, a name in shapes.SHAPES, from which memory and run times are computed.
     shape: str
-    # Only for WanVACEPipeline: the control, the mask, or both.
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
-    # A folder with text_encoder and tokenizer, which several pipelines share. The encoder is on the device only while
-    # it encodes.
-    text: str | None = None
-    # fp8 stores the transformer's weights in half the memory. Computation uses the row's precision.
+    text: str = Field(min_length=1)
     storage: Literal["fp8"] | None = None
     precision: Precision = "bf16"
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
-    # The shift of the scheduler's noise levels, and the strength of guidance. A guidance of 1.0 means no guidance, as
-    # models distilled for few steps require.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
-    # The noise level of each step, for models that are distilled for exactly these levels.
     sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
-    # The negative prompt. It has no effect if guidance is off.
     negative: str | None = None
-    # The model's limits: sides are multiples of the first number, and a picture has at most the second number of
-    # pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
-    # The frame rate at which the model works. The default is the result's frame rate.
     fps: int | None = Field(default=None, ge=1, le=120)
-    window: WindowRow = WindowRow()
+    window: Window = Window()
 
     @model_validator(mode="after")
     def _check(self) -> PipelineRow:
@@ -142,7 +106,6 @@ class PipelineRow(_Row):
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if style.guidance == "true_cfg_scale" and (self.guidance or 0) > 1 and self.negative is None:
             raise ValueError(f"guidance: {self.class_name} supports it only with a negative prompt")
-        self.window.window()
         return self
 
     @property
@@ -158,33 +121,22 @@ class PipelineRow(_Row):
     @property
     def shared(self) -> Hashable:
         """Returns a key. Rows with the same key share their weights in memory."""
-        loras = tuple((lora.file, lora.weight) for lora in self.loras)
-        return self.weights, self.precision, self.storage, loras
+        return self.weights, self.precision, self.storage, tuple(lora.file for lora in self.loras)
 
     @property
     def all_weights(self) -> list[str]:
         """All folders or S3 locations that the row loads files from."""
         beside = [row.model for row in (self.control, self.mask) if row is not None and row.model is not None]
-        beside += [self.text] if self.text else []
-        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
+        return [self.weights, self.text, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
 
 
 class LivePipelineRow(_Row):
-    """A StableDiffusionImg2ImgPipeline that edits live frames in a few steps."""
-
-    # A folder in diffusers' layout, or the S3 location (s3://bucket/prefix) of such a folder.
     weights: str = Field(min_length=1)
-    # The location of an AutoencoderTiny that replaces the VAE of the weights, because with one step the VAE takes
-    # most of a frame's time.
     vae: str | None = None
     precision: Precision = "fp16"
-    # The number of steps over all noise levels, and the fraction of them that is computed. A higher fraction starts
-    # from more noise, and keeps less of the picture.
     steps: int = Field(ge=1, le=50)
     strength: float = Field(default=0.5, gt=0, le=1)
-    # The maximum number of pixels of a picture.
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
-    # How much device memory the pipeline needs, including pictures. This memory is not available to other pipelines.
     memory: Bytes = 0
 
     @model_validator(mode="after")
@@ -200,12 +152,8 @@ class LivePipelineRow(_Row):
 
 
 class LiveMap(_Row):
-    """The models that edit live frames. They are loaded when the server starts, and stay in memory."""
-
-    # The maximum number of concurrent sessions. Their frames take turns.
     sessions: int = Field(default=1, ge=1, le=64)
     pipelines: dict[str, LivePipelineRow] = {}
-    # The name of each model's pipeline.
     models: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -221,18 +169,17 @@ class LiveMap(_Row):
         return sum(row.memory for row in self.pipelines.values())
 
 
-class ModelRow(_Row):
-    """The pipelines that serve a model."""
+def engine_name(weights: str, pipeline: str) -> str:
+    """Returns the engine name that a job or a session shows: the name of the weights, or else of the pipeline."""
+    return (weights.rstrip("/").rpartition("/")[2] or pipeline)[:64]
 
+
+class ModelRow(_Row):
     pipeline: str
-    # The pipeline for jobs with a reference image, if the other pipeline does not accept one.
-    with_reference: str | None = None
+    first: str | None = None
 
 
 class CardRow(_Row):
-    """A GPU card: the memory that it reports, in GiB, and its speed with transformers, in 10^12 operations per
-    second."""
-
     name: str
     gib: float = Field(gt=0)
     teraflops: float = Field(gt=0)
@@ -243,6 +190,8 @@ class ModelMap(_Row):
 
     # The card's speed, in 10^12 operations per second, if it is known.
     teraflops: float | None = None
+    # How many bytes of its memory the pipelines may use, if that is known.
+    memory: int | None = None
     pipelines: dict[str, PipelineRow] = {}
     models: dict[str, ModelRow] = {}
     live: LiveMap = LiveMap()
@@ -271,11 +220,13 @@ class ModelFile(_Row):
     @model_validator(mode="after")
     def _check(self) -> ModelFile:
         for name, row in self.models.items():
-            for pipeline in (row.pipeline, row.with_reference):
+            for pipeline in (row.pipeline, row.first):
                 if pipeline is not None and pipeline not in self.pipelines:
                     raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
-            if row.with_reference and not all(one.references for one in self.pipelines[row.with_reference]):
-                raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
+            if row.first and not all(one.takes == "image" for one in self.pipelines[row.first]):
+                raise ValueError(f"models.{name}: {row.first} edits no images")
+            if row.first and not all(STYLES[one.class_name].conditioned for one in self.pipelines[row.pipeline]):
+                raise ValueError(f"models.{name}: {row.pipeline} cannot follow a first frame")
         return self
 
 

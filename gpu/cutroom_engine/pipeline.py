@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -26,3 +27,8 @@ class Pipeline(Protocol):
 
 class DeviceLost(Exception):
     """The device has failed, and only a new process can use it again."""
+
+
+# Hold this lock while you load a model. The libraries change global settings of PyTorch during that time, so a model
+# that another thread creates at the same time may lack its weights. Editing does not need the lock.
+LOADING = threading.RLock()

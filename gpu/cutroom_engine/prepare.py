@@ -120,6 +120,7 @@ def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None
 
 
 def _found(api: Any, file: ModelFile, models: ModelMap) -> Iterator[_Repository]:
+    shrunk = {row.weights for row in models.pipelines.values() if row.precision == "bf16"}
     for folder, rules in _wanted(models).items():
         if folder not in file.hub:
             if Path(folder).is_dir():
@@ -127,7 +128,7 @@ def _found(api: Any, file: ModelFile, models: ModelMap) -> Iterator[_Repository]
             raise DownloadError(f"hub: the map names no repository for {folder}")
         name, _, revision = file.hub[folder].partition("@")
         info = api.model_info(name, revision=revision, files_metadata=True)
-        one = _Repository(name, info.sha, Path(folder), shrink=any(row.weights == folder for row in _bf16(models)))
+        one = _Repository(name, info.sha, Path(folder), shrink=folder in shrunk)
         one.license = str((info.card_data or {}).get("license") or "unknown")
         one.files = {
             item.rfilename: item.size or 0 for item in info.siblings if any(rule(item.rfilename) for rule in rules)
@@ -135,10 +136,6 @@ def _found(api: Any, file: ModelFile, models: ModelMap) -> Iterator[_Repository]
         if not one.files:
             raise DownloadError(f"The repository {name} has none of the files that are needed in {folder}.")
         yield one
-
-
-def _bf16(models: ModelMap) -> list[Any]:
-    return [row for row in models.pipelines.values() if row.precision == "bf16"]
 
 
 def _wanted(models: ModelMap) -> dict[str, list[Wanted]]:
@@ -159,9 +156,8 @@ def _wanted(models: ModelMap) -> dict[str, list[Wanted]]:
 
     text = ("text_encoder", "tokenizer")
     for row in models.pipelines.values():
-        rules[row.weights].append(parts(without=text if row.text else ()))
-        if row.text:
-            rules[row.text].append(parts(only=text))
+        rules[row.weights].append(parts(without=text))
+        rules[row.text].append(parts(only=text))
         for of in (row.control, row.mask):
             if of is not None and of.model is not None:
                 rules[of.model].append(model)

@@ -11,7 +11,6 @@ import torch
 # The number of encoded prompts to cache. All windows of a run use the same prompt, and some prompts are used again.
 _KEPT = 8
 
-
 # How much memory encoding needs, as a multiple of the encoder's weights.
 _SPARE = 1.1
 

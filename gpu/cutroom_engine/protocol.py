@@ -12,23 +12,12 @@ Code = Literal["invalid_input", "engine_error"]
 
 
 class Input(BaseModel):
-    """An input file and its properties. Times are in seconds. Sizes are in pixels, as displayed after any rotation."""
+    """An input file. Other fields are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
     path: str
     mime: str
-    width: int = 0
-    height: int = 0
-    duration: float = Field(default=0, ge=0)
-    audio: bool = False
-    # The indices of the tracks to read: among the video tracks except cover pictures, and among the audio tracks.
-    picture_track: int = Field(default=0, ge=0)
-    sound_track: int = Field(default=0, ge=0)
-    # FFmpeg's name of the decoder to use, if the default decoder would ignore transparency.
-    decoder: str = ""
-    # Whether frames may be interlaced.
-    interlaced: bool = False
 
 
 class RunRequest(BaseModel):
@@ -65,10 +54,6 @@ class RunRequest(BaseModel):
     def frame_count(self) -> int:
         """The number of frames in the result. It lasts as long as the input, and has at least one frame."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
-
-    def flag(self, name: str) -> bool:
-        """Reports whether a boolean field of the form is set."""
-        return bool((self.options or {}).get(name, False))
 
 
 class EstimatedEdit(BaseModel):

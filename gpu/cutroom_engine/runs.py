@@ -8,20 +8,20 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from .edits import Edit
+from .edits import Edit, Report
 from .estimates import Estimates
 from .metrics import Metrics
-from .model_map import LivePipelineRow, ModelMap, PipelineRow
+from .model_map import LivePipelineRow, ModelMap, PipelineRow, engine_name
 from .pipeline import DeviceLost
 from .protocol import EstimatedEdit, RunCancelled, RunError, RunRequest
 from .residents import Residents
 from .stages import Stages
 from .styles import STYLES
-from .weights import WeightsError
+from .weights import Weights, WeightsError
 
 _logger = logging.getLogger(__name__)
 
@@ -37,8 +37,6 @@ _LAST_STEP = 3.0
 
 # How often to check for weights that runs wait for, in seconds.
 _LOOK = 0.5
-# The maximum length of the engine name that a result reports, in characters.
-_MAX_NAME = 64
 
 # The header of W3C Trace Context: version, trace id, parent id and flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
@@ -55,16 +53,6 @@ _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
 Notify = Callable[[dict[str, Any]], None]
 
 
-class Supply(Protocol):
-    """Copies weights to the disk. weights.Weights implements it."""
-
-    def ready(self, weights: Iterable[str]) -> bool:
-        """Reports whether a run need not wait for the weights any longer."""
-
-    def missing(self, row: PipelineRow | LivePipelineRow) -> list[str]:
-        """Returns the files that the row needs and that do not exist, unless its weights are still being copied."""
-
-
 class Run:
     """An accepted run.
 
@@ -73,7 +61,7 @@ class Run:
     """
 
     def __init__(self, request: RunRequest, notify: Notify, traceparent: str = "") -> None:
-        self.request = request
+        self.request, self.image = request, request.kind == "image"
         self.stage = "wait"
         self.accepted_at = time.monotonic()
         self.log = {"job": request.job, "model": request.model}
@@ -146,7 +134,7 @@ class Runner:
         *,
         root: Path | None = None,
         waiting: int = 8,
-        weights: Supply,
+        weights: Weights,
     ) -> None:
         self._models = models
         self._residents = residents
@@ -244,7 +232,7 @@ class Runner:
 
         If traceparent (W3C Trace Context) is valid, the log lines of the run contain its trace id.
         """
-        if self._weights.missing(self._models.pipelines[self._pipeline_of(request)]):
+        if any(self._weights.missing(row) for row in self._rows_of(request)):
             raise _NO_WEIGHTS
         self._check_paths(request)
         self._check_length(request)
@@ -265,9 +253,9 @@ class Runner:
         """Waits for the next run. Returns None if the server stops."""
         with self._changed:
             while self._runs or not self._stopped:
-                for run in sorted(self._runs, key=lambda run: _is_image(run) == self._last_was_image):
-                    if run.cancelled or self._broken or self._weights.ready(self._weights_of(run.request)):
-                        self._last_was_image = _is_image(run)
+                for run in sorted(self._runs, key=lambda run: run.image == self._last_was_image):
+                    if run.cancelled or self._broken or self._ready(run.request):
+                        self._last_was_image = run.image
                         self._current = run
                         return run
                 self._changed.wait(_LOOK if self._runs else None)
@@ -293,9 +281,12 @@ class Runner:
         try:
             self._attempt(run, stages)
             size = os.path.getsize(run.request.output)
-            memory = self._residents.memory()[self._pipeline_of(run.request)]
-            _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds(), "memory": memory})
-            result = {"bytes": size, "stages": stages.seconds(), "engine": self._engine_of(run.request)}
+            _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds()})
+            name = self._pipeline_of(run.request)
+            engine = engine_name(self._models.pipelines[name].weights, name)
+            result = {"bytes": size, "stages": stages.seconds(), "engine": engine}
+            if not run.image:
+                result["fps"] = self._rows_of(run.request)[-1].fps or run.request.fps
             return {"result": result}, "completed"
         except RunCancelled:
             _logger.info("run cancelled", extra=log)
@@ -334,30 +325,31 @@ class Runner:
 
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
-        row = self._models.pipelines[name]
-        if absent := self._weights.missing(row):
-            raise WeightsError(f"{absent[0]}: no such file", retryable=False)
+        for row in self._rows_of(run.request):
+            if absent := self._weights.missing(row):
+                raise WeightsError(f"{absent[0]}: no such file", retryable=False)
+        first, spent = None, 0.0
+        if (editor := self._models.models[run.request.model].first) is not None:
+            edit, began = self._begin(run, editor, lambda _, stage: run.report(0, stage), stages), time.monotonic()
+            first, spent = edit.first_picture(), time.monotonic() - began
+            run.report(0, "load")
+        edit, began = self._begin(run, name, run.report, stages), time.monotonic()
+        edit.run(first)
+        run.report(1, "encode")
+        self._estimates.ended(name, run.request, spent + time.monotonic() - began)
+
+    def _begin(self, run: Run, name: str, report: Report, stages: Stages) -> Edit:
+        """Returns an edit with the pipeline, which is loaded if it is not in memory."""
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
-        began = time.monotonic()
-        with self._residents.measured(name):
-            Edit(run.request, row, pipeline, run.report, run.check, stages).run()
-        run.report(1, "encode")
-        self._estimates.ended(name, run.request, time.monotonic() - began)
-
-    def _engine_of(self, request: RunRequest) -> str:
-        """Returns the engine name that a job shows: the name of the weights, or else of the pipeline."""
-        name = self._pipeline_of(request)
-        return (PurePosixPath(self._models.pipelines[name].weights).name or name)[:_MAX_NAME]
+        return Edit(run.request, self._models.pipelines[name], pipeline, report, run.check, stages)
 
     def _pipeline_of(self, request: RunRequest) -> str:
         row = self._models.models.get(request.model)
         if row is None:
             raise RunError("engine_error", f"The engine does not serve {request.model}.")
         name = row.pipeline
-        if request.reference is not None and row.with_reference is not None:
-            name = row.with_reference
         style = STYLES[self._models.pipelines[name].class_name]
         wanted = {"image": "image", "text-to-video": "text"}.get(request.kind, "video")
         if style.takes != wanted:
@@ -368,8 +360,13 @@ class Runner:
             raise RunError("invalid_input", f"The engine does not support a reference image for {request.model}.")
         return name
 
-    def _weights_of(self, request: RunRequest) -> list[str]:
-        return self._models.pipelines[self._pipeline_of(request)].all_weights
+    def _rows_of(self, request: RunRequest) -> list[PipelineRow]:
+        """Returns the rows of the pipelines that the run needs, in the order of their use."""
+        name, first = self._pipeline_of(request), self._models.models[request.model].first
+        return [self._models.pipelines[one] for one in (first, name) if one is not None]
+
+    def _ready(self, request: RunRequest) -> bool:
+        return all(self._weights.ready(row.all_weights) for row in self._rows_of(request))
 
     def _check_paths(self, request: RunRequest) -> None:
         """Rejects paths that are not in the folder for runs."""
@@ -399,7 +396,3 @@ class Runner:
 def _spoken(seconds: float) -> str:
     """Returns a duration in words."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
-def _is_image(run: Run) -> bool:
-    return run.request.kind == "image"

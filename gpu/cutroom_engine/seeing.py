@@ -12,8 +12,8 @@ import transformers
 from PIL import Image
 
 from .controls import Mask, near_is_light
-from .exclusive import LOADING
 from .frames import Frame
+from .pipeline import LOADING
 
 # The number of pictures to process together.
 _BATCH = 4
@@ -21,62 +21,57 @@ _BATCH = 4
 _OPTIONS: dict[str, Any] = {"local_files_only": True}
 
 
-class Depth:
-    """A depth model, such as Depth Anything V2 or MiDaS (DPT)."""
+class _Seer:
+    """A model that analyzes pictures, with its processor."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, kind: Any, folder: Path, device: str) -> None:
         self._device = device
         self._process = transformers.AutoImageProcessor.from_pretrained(str(folder), **_OPTIONS)
         with LOADING:
-            self._model = (
-                transformers.AutoModelForDepthEstimation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
-            )
+            self._model = kind.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
+
+    def _seen(self, frames: list[Frame], check: Callable[[], None]) -> Iterator[tuple[Any, list[tuple[int, int]]]]:
+        """Yields the model's output for each batch, with the height and width of each picture. Calls check before each
+        batch."""
+        for start in range(0, len(frames), _BATCH):
+            check()
+            batch = frames[start : start + _BATCH]
+            pictures = [Image.fromarray(frame) for frame in batch]
+            inputs = self._process(images=pictures, return_tensors="pt").to(self._device)
+            with torch.no_grad():
+                yield self._model(**inputs), [frame.shape[:2] for frame in batch]
+
+
+class Depth(_Seer):
+    """A depth model, such as Depth Anything V2 or MiDaS (DPT)."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        super().__init__(transformers.AutoModelForDepthEstimation, folder, device)
 
     def pictures(self, frames: list[Frame], check: Callable[[], None]) -> list[Frame]:
         """Returns a depth picture for each frame, in which near things are light. Calls check every few frames."""
         seen: list[Frame] = []
-        for batch, sizes in _batches(frames, check):
-            inputs = self._process(images=batch, return_tensors="pt").to(self._device)
-            with torch.no_grad():
-                output = self._model(**inputs)
+        for output, sizes in self._seen(frames, check):
             found = self._process.post_process_depth_estimation(output, target_sizes=sizes)
             seen += [near_is_light(one["predicted_depth"].float().cpu().numpy()) for one in found]
         return seen
 
 
-class Parser:
+class Parser(_Seer):
     """A semantic segmentation model, such as a SegFormer for clothes."""
 
     def __init__(self, folder: Path, labels: Sequence[str], device: str) -> None:
-        self._device = device
-        self._process = transformers.AutoImageProcessor.from_pretrained(str(folder), **_OPTIONS)
-        with LOADING:
-            self._model = (
-                transformers.AutoModelForSemanticSegmentation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
-            )
-        known = {str(name).lower(): int(number) for number, name in self._model.config.id2label.items()}
-        missing = [label for label in labels if label.lower() not in known]
+        super().__init__(transformers.AutoModelForSemanticSegmentation, folder, device)
+        self._known = {str(name).lower(): int(number) for number, name in self._model.config.id2label.items()}
+        missing = [label for label in labels if label.lower() not in self._known]
         if missing:
-            raise ValueError(f"{folder}: there is no label {missing[0]} among {', '.join(known)}")
-        self._labels = [known[label.lower()] for label in labels]
+            raise ValueError(f"{folder}: there is no label {missing[0]} among {', '.join(self._known)}")
 
-    def areas(self, frames: list[Frame], check: Callable[[], None]) -> list[Mask]:
+    def areas(self, frames: list[Frame], labels: Sequence[str], check: Callable[[], None]) -> list[Mask]:
         """Returns the area of the labeled parts in each frame. Calls check every few frames."""
         seen: list[Mask] = []
-        for batch, sizes in _batches(frames, check):
-            inputs = self._process(images=batch, return_tensors="pt").to(self._device)
-            with torch.no_grad():
-                output = self._model(**inputs)
+        numbers = [self._known[label.lower()] for label in labels]
+        for output, sizes in self._seen(frames, check):
             found = self._process.post_process_semantic_segmentation(output, target_sizes=sizes)
-            seen += [np.isin(one.cpu().numpy(), self._labels) for one in found]
+            seen += [np.isin(one.cpu().numpy(), numbers) for one in found]
         return seen
-
-
-def _batches(
-    frames: list[Frame], check: Callable[[], None]
-) -> Iterator[tuple[list[Image.Image], list[tuple[int, int]]]]:
-    """Yields batches of pictures, with each picture's height and width."""
-    for start in range(0, len(frames), _BATCH):
-        check()
-        batch = frames[start : start + _BATCH]
-        yield [Image.fromarray(frame) for frame in batch], [frame.shape[:2] for frame in batch]

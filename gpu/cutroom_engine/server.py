@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.routing import Route
 
-from .live import Live, no_live
+from .live import Live
 from .live_http import LiveEndpoint
 from .live_wire import PATH
 from .metrics import Metrics
@@ -36,10 +36,10 @@ class Server(uvicorn.Server):
     are possible, the server stops, because a supervisor restarts it sooner than a health check would.
     """
 
-    def __init__(self, config: uvicorn.Config, runner: Runner, live: Live | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, runner: Runner, live: Live) -> None:
         super().__init__(config)
         self._runner = runner
-        self._live = live or no_live()
+        self._live = live
 
     async def on_tick(self, counter: int) -> bool:
         """Overrides uvicorn.Server, which calls this ten times a second to find out whether to stop."""
@@ -53,11 +53,10 @@ class Server(uvicorn.Server):
 
 
 def create_app(
-    runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT, fetch: str = ""
+    runner: Runner, metrics: Metrics, live: Live, *, heartbeat: float = _HEARTBEAT, fetch: str = ""
 ) -> FastAPI:
-    """Returns the application. The runner and the live sessions run as long as the application does. live may be
-    None. fetch is the command that fetches missing weights."""
-    live = live or no_live()
+    """Returns the application. The runner and the live sessions run as long as the application does. fetch is the
+    command that fetches missing weights."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

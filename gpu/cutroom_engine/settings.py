@@ -16,27 +16,21 @@ class SettingError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """The server's settings."""
+    """The server's settings, which docs/gpu.md explains. If `memory` is None, nearly all of the free memory is used. An
+    empty `weights_source` keeps the map's folders. If `scratch` is None, runs may use any folder."""
 
     host: str
     port: int
     models: Path
     family: str
     device: str
-    # How many bytes of device memory pipelines may use. None means nearly all.
     memory: int | None
-    # The folder for copies of weights from S3.
     weights: Path
-    # The folder or S3 location that replaces the map's /models. "" keeps /models.
     weights_source: str
-    # The folder that must contain all files of runs. None allows any folder.
     scratch: Path | None
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
-    """Reads the variables CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
-    CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS, CUTROOM_ENGINE_WEIGHTS_SOURCE,
-    CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen). Defaults are in parentheses."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:

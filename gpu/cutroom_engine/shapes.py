@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """The number of parameters in each part of a pipeline, and how its transformer divides pictures into tokens."""
+    """The parameters of a pipeline's transformer and VAE, and how its transformer divides pictures into tokens."""
 
     transformer: float
     # The number of blocks, and their width.
     layers: int
     width: int
-    text: float
     vae: float
     # How many values per pixel the VAE keeps in memory while it decodes, by ComfyUI's measurements.
     vae_values: int
@@ -34,15 +33,11 @@ class Shape:
         return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
 
 
-# The parameters of UMT5-XXL's encoder, which all Wan models use.
-_UMT5 = 5.68e9
-
 SHAPES = {
-    "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9, 7000),
     # VACE adds 15 blocks to the 30 of the 1.3B model, and 8 to the 40 of the 14B model.
-    "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9, 7000),
-    "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9, 7000),
-    "wan2.2-5b": Shape(5.0e9, 30, 3072, _UMT5, 0.705e9, 8000, side=32),
-    "flux2-klein-4b": Shape(3.88e9, 25, 3072, 4.02e9, 0.084e9, 2178),
-    "qwen-image": Shape(20.43e9, 60, 3072, 8.29e9, 0.127e9, 2200),
+    "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, 0.127e9, 7000),
+    "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, 0.127e9, 7000),
+    "wan2.2-5b": Shape(5.0e9, 30, 3072, 0.705e9, 8000, side=32),
+    "flux2-klein-4b": Shape(3.88e9, 25, 3072, 0.084e9, 2178),
+    "qwen-image": Shape(20.43e9, 60, 3072, 0.127e9, 2200),
 }

@@ -6,9 +6,8 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
-_Item = TypeVar("_Item")
+from .frames import Frame
 
 
 class Stages:
@@ -26,7 +25,7 @@ class Stages:
         finally:
             self._seconds[name] += time.monotonic() - began
 
-    def timed(self, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
+    def timed(self, name: str, items: Iterator[Frame]) -> Iterator[Frame]:
         """Adds to the stage the time that the iterator needs to produce its items."""
         while True:
             with self(name):

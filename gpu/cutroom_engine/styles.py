@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from .controls import Mask, conditioned, to_image
+from .controls import Mask, conditioned
 from .frames import Frame, shown
 
 
@@ -36,8 +36,6 @@ class Shot:
     # and the area to repaint in each frame (empty for the whole frame).
     control: list[Frame] = field(default_factory=list)
     masks: list[Mask] = field(default_factory=list)
-    # The number of frames per second, or 0 for an image.
-    fps: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,6 @@ class Style:
     references: bool = False
     # Whether a control and a mask determine which parts of the clip are kept.
     conditioned: bool = False
-    # How the class continues the previous window's frames: in its arguments, or in the latents of each step. None if
-    # it cannot.
-    continues: Literal["arguments", "latents"] | None = None
     # The names of the arguments for the strength of guidance and for the negative prompt.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
@@ -70,10 +65,6 @@ def _text_to_video(shot: Shot) -> dict[str, Any]:
     return {**_sized(shot), "num_frames": shot.length}
 
 
-def _lucy_edit(shot: Shot) -> dict[str, Any]:
-    return {**_sized(shot), "video": _pictures(shot.frames), "num_frames": shot.length}
-
-
 def _vace(shot: Shot) -> dict[str, Any]:
     # White areas of the mask are repainted: as the control in the video says, or freely if the video is gray there.
     # Black areas are kept: the surroundings, and the frames of the previous window.
@@ -87,7 +78,7 @@ def _vace(shot: Shot) -> dict[str, Any]:
     return {
         **_sized(shot),
         "video": _pictures(frames),
-        "mask": [to_image(where) for where in masks],
+        "mask": [Image.fromarray(where.astype(np.uint8) * 255) for where in masks],
         "reference_images": shot.references or None,
         "num_frames": shot.length,
     }
@@ -99,8 +90,7 @@ def _image_edit(shot: Shot) -> dict[str, Any]:
 
 STYLES = {
     "WanPipeline": Style("text", _text_to_video),
-    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments"),
-    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents"),
+    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True),
     "QwenImageEditPlusPipeline": Style("image", _image_edit, references=True, guidance="true_cfg_scale"),
     "Flux2KleinPipeline": Style("image", _image_edit, references=True, negative=None),
 }

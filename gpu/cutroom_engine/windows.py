@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
 from .frames import Frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Window:
     """How a clip is divided: the maximum number of frames that a model edits at a time, the overlap of two windows,
     and step. Models support lengths that are one more than a multiple of step."""
 
-    frames: int
-    overlap: int
-    step: int
+    frames: int = 81
+    overlap: int = 9
+    step: int = 4
 
     def __post_init__(self) -> None:
         if self.step < 1 or self.frames < 1 or (self.frames - 1) % self.step:

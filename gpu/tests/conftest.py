@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cutroom_engine.cards import Card, choose
 from cutroom_engine.frames import Frame
-from cutroom_engine.model_map import ModelMap
+from cutroom_engine.live import Live, LiveModel
+from cutroom_engine.model_map import LiveMap, LivePipelineRow, ModelMap, read_model_file
 from cutroom_engine.protocol import RunRequest
 from cutroom_engine.styles import Shot
+from cutroom_engine.weights import Weights
 
 Clip = Callable[..., Path]
 Ask = Callable[..., RunRequest]
@@ -28,20 +31,12 @@ def ffmpeg(*arguments: str) -> None:
 
 @pytest.fixture
 def clip(tmp_path: Path) -> Clip:
-    """Creates clips: by default half a second in 96x64, at 10 frames per second, with sound."""
+    """Creates clips: by default half a second in 96x64, at 10 frames per second."""
     numbers = itertools.count()
 
-    def make(
-        *,
-        name: str = "mp4",
-        video: str = "testsrc2=s=96x64:r=10:d=0.5",
-        sound: str | None = "sine=d=0.5",
-        more: str = "",
-    ) -> Path:
-        path = tmp_path / f"clip{next(numbers)}.{name}"
-        inputs = ["-f", "lavfi", "-i", video] + (["-f", "lavfi", "-i", sound] if sound else [])
-        codec = ["-c:v", "libx264", "-pix_fmt", "yuv420p"] if name in ("mp4", "mov") else []
-        ffmpeg(*inputs, *codec, *more.split(), str(path))
+    def make(video: str = "testsrc2=s=96x64:r=10:d=0.5") -> Path:
+        path = tmp_path / f"clip{next(numbers)}.mp4"
+        ffmpeg("-f", "lavfi", "-i", video, "-c:v", "libx264", "-pix_fmt", "yuv420p", str(path))
         return path
 
     return make
@@ -71,17 +66,9 @@ def ask(tmp_path: Path) -> Ask:
             "output": str(folder / "output.mp4"),
         }
         if data is not None:
-            audio = mime == "video/mp4"
-            fields["data"] = {
-                "path": str(data),
-                "mime": mime,
-                "width": 96,
-                "height": 64,
-                "duration": 0.5,
-                "audio": audio,
-            }
+            fields["data"] = {"path": str(data), "mime": mime}
         if reference is not None:
-            fields["reference"] = {"path": str(reference), "mime": "image/png", "width": 16, "height": 16}
+            fields["reference"] = {"path": str(reference), "mime": "image/png"}
         return RunRequest.model_validate(fields | changes)
 
     return make
@@ -97,25 +84,40 @@ def picture(tmp_path: Path) -> Path:
 
 def model_map(*, teraflops: float | None = None, **pipeline: Any) -> ModelMap:
     """Returns a map with one model of each kind, whose pipelines have small windows."""
-    row = {"shape": "wan2.1-1.3b", "steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
+    window = {"frames": 9, "overlap": 3, "step": 4}
+    row = {"shape": "wan2.1-vace-1.3b", "steps": 2, "text": "/encoder", "window": window} | pipeline
+    line = {"class": "WanVACEPipeline", "control": {"kind": "line"}}
     return ModelMap.model_validate(
         {
             "teraflops": teraflops,
             "pipelines": {
-                "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
-                "vace": {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, **row},
+                "edit": {**line, "weights": "/edit", **row},
+                "vace": {**line, "weights": "/vace", **row},
                 "text": {"class": "WanPipeline", "weights": "/text", **row},
                 "image": {"class": "QwenImageEditPlusPipeline", "weights": "/image", **row},
             },
             "models": {
-                "gen-2.5": {"pipeline": "edit", "with_reference": "vace"},
-                "gen-2.1": {"pipeline": "edit"},
+                "gen-2.5": {"pipeline": "edit"},
+                "gen-2.1": {"pipeline": "vace", "first": "image"},
                 "gen-vton-3.6": {"pipeline": "vace"},
                 "gen-pro-t2v": {"pipeline": "text"},
                 "gen-image-2": {"pipeline": "image"},
             },
         }
     )
+
+
+def read_model_map(
+    path: Path, family: str, weights: str = "", card: Card | None = None, memory: int | None = None
+) -> ModelMap:
+    return choose(read_model_file(path, family, weights), card, memory)
+
+
+def no_live() -> Live:
+    def load(_: LivePipelineRow) -> LiveModel:
+        raise AssertionError("there are no rows")
+
+    return Live(LiveMap(), load, Weights(Path()))
 
 
 def free_port() -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bench import cards
+
+PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
 
 
 def test_table_is_up_to_date() -> None:
-    expected = "gpu/cards.tsv is out of date: cd gpu && ../.tools/engine/bin/python -m bench table"
-    assert cards.TABLE.read_text(encoding="utf-8") == cards.table(), expected
+    assert cards.table() in PAGE.read_text(encoding="utf-8"), "replace the table: cd gpu && python -m bench.cards"

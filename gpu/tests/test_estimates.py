@@ -12,8 +12,8 @@ H100 = 400.0
 
 
 def row(**changes: object) -> PipelineRow:
-    fields = {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, "shape": "wan2.1-vace-14b"}
-    return PipelineRow.model_validate(fields | {"steps": 30, "fps": 16} | changes)
+    fields = {"class": "WanVACEPipeline", "weights": "/vace", "text": "/t", "control": {"kind": "line"}}
+    return PipelineRow.model_validate(fields | {"shape": "wan2.1-vace-14b", "steps": 30, "fps": 16} | changes)
 
 
 def estimates(teraflops: float | None = H100, **changes: object) -> Estimates:

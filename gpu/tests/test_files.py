@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cutroom_engine.cards import Card, read_model_map
+from cutroom_engine.cards import Card
 from cutroom_engine.files import missing
 from cutroom_engine.model_map import ModelMap
 from cutroom_engine.weights import Weights
 
-from .conftest import Ask, Clip
+from .conftest import Ask, Clip, read_model_map
 from .test_server import Serve, serve, servers
 
 __all__ = ["serve", "servers"]

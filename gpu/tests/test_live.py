@@ -169,7 +169,6 @@ def test_invalid_first_messages_start_no_session(shared: Place, first: bytes, sa
         b"\x02\0\0\0\x7f\0\0\0",
         b"\x02\1\0\0\0\0\0\x0c",
         b"\x03\0\0\0\0\0\0\x04abcd",
-        wire.image(wire.Image(1, 4000, 4000, b"")),
         wire.text({"number": "1", "prompt": "winter"}),
         wire.text({"number": 1}),
         b"\x01\0\0\0\0\1\0\1",
@@ -369,10 +368,10 @@ def test_lost_device_ends_the_server(start: Start) -> None:
 
 def test_images_are_rejected(start: Start) -> None:
     client = start(Mirror()).open()
-    client.send(wire.image(wire.Image(1, 1, 1, bytes(4))))
+    client.send(b"\x03\0\0\0\0\0\0\x0c\0\0\0\1\0\1\0\1abcd")
     reported = client.next()
     assert reported["set"]["error"]["message"] == "The engine does not support an image for this model."
-    client.send(wire.image(wire.Image(2, 0, 0, b"")))
+    client.send(b"\x03\0\0\0\0\0\0\x08\0\0\0\2\0\0\0\0")
     assert client.next() == {"set": {"number": 2}}
     client.leave()
 
@@ -389,8 +388,8 @@ def test_shutdown_ends_sessions(start: Start) -> None:
 
 
 def test_messages_may_arrive_in_pieces() -> None:
-    sent = [picture(1), wire.Image(2, 1, 2, bytes(8)), {"number": 3, "prompt": "ö"}]
-    stream = wire.picture(sent[0]) + wire.image(sent[1]) + wire.text(sent[2])
+    sent = [picture(1), {"number": 3, "prompt": "ö"}]
+    stream = wire.picture(sent[0]) + wire.text(sent[1])
     for size in (1, 7, len(stream)):
         reader = wire.Reader()
         pieces = (stream[at : at + size] for at in range(0, len(stream), size))

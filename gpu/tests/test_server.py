@@ -23,10 +23,10 @@ from cutroom_engine.metrics import Metrics
 from cutroom_engine.model_map import ModelMap
 from cutroom_engine.pipeline import DeviceLost, Pipeline
 from cutroom_engine.residents import Residents
-from cutroom_engine.runs import Runner, Supply
+from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 
-from .conftest import Ask, Clip, Inverter, model_map
+from .conftest import Ask, Clip, Inverter, model_map, no_live
 from .test_runs import Endless, Failing, Shelf
 
 Serve = Callable[..., httpx2.Client]
@@ -47,16 +47,17 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
         model: Callable[[], Pipeline] = Inverter,
         heartbeat: float | None = 60,
         models: ModelMap | None = None,
-        weights: Supply | None = None,
+        weights: Any = None,
         fetch: str = "",
         **rows: Any,
     ) -> httpx2.Client:
         models = models or model_map(**rows)
         metrics = Metrics()
-        residents = Residents(models.pipelines, None, lambda _, __: model())
+        residents = Residents(models.pipelines, None, lambda _: model())
         runner = Runner(models, residents, metrics, weights=weights or Shelf())
-        app = create_app(runner, metrics, fetch=fetch, **({} if heartbeat is None else {"heartbeat": heartbeat}))
-        server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner)
+        live, more = no_live(), {} if heartbeat is None else {"heartbeat": heartbeat}
+        app = create_app(runner, metrics, live, fetch=fetch, **more)
+        server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner, live)
         servers.append(server)
         listener = socket.create_server(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -269,7 +270,12 @@ def test_estimates_are_returned(serve: Serve) -> None:
     asked = [
         edit,
         edit | {"reference": True},
-        edit | {"model": "gen-2.1", "reference": True},  # the pipeline does not accept a reference
+        edit
+        | {
+            "model": "gen-pro-t2v",
+            "kind": "text-to-video",
+            "reference": True,
+        },  # the pipeline does not accept a reference
         edit | {"model": "gen-9"},
         {"model": "gen-image-2", "kind": "image", "width": 1280, "height": 704, "lengths": [0]},
     ]

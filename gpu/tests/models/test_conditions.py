@@ -78,6 +78,19 @@ def test_previous_window_is_kept(weights: Path) -> None:
     assert not any(np.asarray(picture).any() for picture in arguments["video"][:3])
 
 
+def test_reference_is_cut_out_onto_white(weights: Path) -> None:
+    mask = {"model": str(weights / "parser"), "labels": ["Shirt"], "cutout": ["Skin"]}
+    conditions = pipeline(weights, VACE, mask=mask)._conditions
+    assert conditions is not None
+    (before,) = shot(VACE).references
+    (after,) = conditions.of(shot(VACE), nothing).references
+    assert conditions._parser is not None
+    (skin,) = conditions._parser.areas([np.asarray(before)], ["Skin"], nothing)
+    assert 0 < skin.mean() < 1
+    assert np.array_equal(np.asarray(after)[skin], np.asarray(before)[skin])
+    assert (np.asarray(after)[~skin] == 255).all()
+
+
 def test_result_depends_on_the_control(weights: Path) -> None:
     drawn = pipeline(weights, VACE, **keys(weights, "line")).run(shot(VACE), nothing, nothing)
     masked = pipeline(weights, VACE, **keys(weights, "parts")).run(shot(VACE), nothing, nothing)
@@ -85,7 +98,7 @@ def test_result_depends_on_the_control(weights: Path) -> None:
 
 
 def test_labels_must_belong_to_the_model(weights: Path) -> None:
-    either = Parser(weights / "parser", ["skin", "Shirt"], "cpu").areas(noise(2), nothing)
+    either = Parser(weights / "parser", ["skin", "Shirt"], "cpu").areas(noise(2), ["skin", "Shirt"], nothing)
     assert all(area.all() for area in either)
     with pytest.raises(ValueError, match="no label hat among skin, shirt"):
         Parser(weights / "parser", ["hat"], "cpu")

@@ -19,8 +19,9 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
-from cutroom_engine.cards import read_model_map
+from cutroom_engine.cards import choose
 from cutroom_engine.loading import Loader
+from cutroom_engine.model_map import read_model_file
 from cutroom_engine.weights import Weights
 
 from ..conftest import free_port
@@ -182,7 +183,7 @@ def test_download_fetches_what_the_card_needs(hub: tuple[Hub, str], models: Path
     after = tmp_path / "weights/WanVACEPipeline/transformer/diffusion_pytorch_model.safetensors"
     assert {str(tensor.dtype) for tensor in load_file(after).values()} == {"torch.bfloat16"}
     assert after.stat().st_size < 0.7 * before.stat().st_size
-    chosen = read_model_map(models, "gen")
+    chosen = choose(read_model_file(models, "gen"), None)
     for row in chosen.pipelines.values():
         assert Weights(tmp_path / "cache").missing(row) == []
         assert len(Loader(Path, "cpu").load(row).run(shot(row.class_name), nothing, nothing)) == 9

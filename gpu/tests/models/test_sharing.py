@@ -15,7 +15,6 @@ from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.protocol import RunCancelled
-from cutroom_engine.styles import STYLES
 
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .test_loras import lora
@@ -31,25 +30,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def text_of(weights: Path, name: str) -> str:
-    """Returns the setting "text" for the pipeline. All Wan pipelines share the same text encoder."""
-    return str(weights / ("WanPipeline" if name.startswith(("Wan", "Lucy")) else name))
-
-
 def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
     return PipelineRow.model_validate(fields(name, weights) | changes)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_shared_text_encoder_gives_the_same_result(weights: Path, name: str) -> None:
-    more: dict[str, Any] = {} if STYLES[name].negative is None else {"guidance": 5.0, "negative": "a summer morning"}
-    own = pipeline(weights, name, **more)
-    apart = pipeline(weights, name, text=text_of(weights, name), **more)
-    made = own.run(shot(name), nothing, nothing)
-    assert same(made, apart.run(shot(name), nothing, nothing))
-    assert same(made, apart.run(shot(name), nothing, nothing)), "a cached prompt gives another result"
-    other = shot(name, prompt="a summer morning .")
-    assert same(own.run(other, nothing, nothing), apart.run(other, nothing, nothing))
 
 
 def home(model: DiffusersPipeline) -> list[int]:
@@ -60,7 +42,7 @@ def home(model: DiffusersPipeline) -> list[int]:
 
 @pytest.mark.parametrize("name", ["WanPipeline", "Flux2KleinPipeline", "QwenImageEditPlusPipeline"])
 def test_text_encoder_is_on_the_device_only_while_it_encodes(weights: Path, name: str) -> None:
-    model = pipeline(weights, name, text=text_of(weights, name))
+    model = pipeline(weights, name)
     assert model._prompts is not None
     before = home(model)
     encoded: list[bool] = []
@@ -95,9 +77,9 @@ def test_text_encoder_is_on_the_device_only_while_it_encodes(weights: Path, name
 
 
 def test_processor_encodes_if_the_encoder_does_not_fit(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = pipeline(weights, "WanPipeline", text=text_of(weights, "WanPipeline"))
+    model = pipeline(weights, "WanPipeline")
     made = model.run(shot("WanPipeline"), nothing, nothing)
-    other = pipeline(weights, "WanPipeline", text=text_of(weights, "WanPipeline"))
+    other = pipeline(weights, "WanPipeline")
     monkeypatch.setattr(prompts, "free_memory", lambda _: 10)
     devices: list[str] = []
     brought = prompts._brought
@@ -122,7 +104,7 @@ def test_rows_with_the_same_weights_share_them(weights: Path) -> None:
     assert drawn._prompts is not None
     assert plain._prompts is not None
     assert drawn._prompts.encoder is plain._prompts.encoder
-    alone = pipeline(weights, "WanVACEPipeline", mask=mask, shift=5.0)
+    alone = pipeline(weights, "WanVACEPipeline", mask=mask, text=text, shift=5.0)
     name = "WanVACEPipeline"
     assert same(masked.run(shot(name), nothing, nothing), alone.run(shot(name), nothing, nothing))
     left = weakref.ref(drawn._pipe.transformer)

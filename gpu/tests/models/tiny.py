@@ -34,8 +34,6 @@ from transformers import (
     UMT5EncoderModel,
 )
 
-from cutroom_engine.model_map import PipelineRow
-
 _WORDS = ["<pad>", "</s>", "<unk>", "a", "quiet", "winter", "evening", "summer", "morning", "."]
 
 
@@ -47,7 +45,7 @@ def _tokenizer(length: int = 64) -> PreTrainedTokenizerFast:
     )
 
 
-def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
+def _wan_parts(**transformer: Any) -> dict[str, Any]:
     torch.manual_seed(0)
     vae = diffusers.AutoencoderKLWan(
         base_dim=3, z_dim=16, dim_mult=[1, 1, 1, 1], num_res_blocks=1, temperal_downsample=[False, True, True]
@@ -75,7 +73,7 @@ def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
             patch_size=(1, 2, 2),
             num_attention_heads=2,
             attention_head_dim=12,
-            in_channels=in_channels,
+            in_channels=16,
             out_channels=16,
             text_dim=32,
             freq_dim=256,
@@ -91,10 +89,6 @@ def _wan_parts(in_channels: int = 16, **transformer: Any) -> dict[str, Any]:
 
 def _wan() -> Any:
     return diffusers.WanPipeline(**_wan_parts())
-
-
-def _lucy_edit() -> Any:
-    return diffusers.LucyEditPipeline(**_wan_parts(in_channels=32))
 
 
 def _vace() -> Any:
@@ -276,7 +270,6 @@ def make_tiny_vae(folder: Path) -> str:
 MAKERS: dict[str, Callable[[], Any]] = {
     "WanPipeline": _wan,
     "WanVACEPipeline": _vace,
-    "LucyEditPipeline": _lucy_edit,
     "Flux2KleinPipeline": _flux2_klein,
     "QwenImageEditPlusPipeline": _qwen_image_edit_plus,
 }
@@ -341,7 +334,8 @@ def make_parser(folder: Path) -> str:
 
 def fields(class_name: str, folder: Path) -> dict[str, Any]:
     """Returns a pipeline's row in the map, without a control or a mask. The pipeline must be in the folder."""
-    row = {"class": class_name, "weights": str(folder / class_name), "shape": "wan2.1-1.3b", "steps": 2}
+    weights = str(folder / class_name)
+    row = {"class": class_name, "weights": weights, "text": weights, "shape": "wan2.1-vace-1.3b", "steps": 2}
     return row | {"precision": "fp32"}
 
 
@@ -352,7 +346,7 @@ def make_all(folder: Path) -> Path:
         make(name, folder)
     pipelines = {name: fields(name, folder) | window for name in MAKERS}
     pipelines["WanVACEPipeline"]["control"] = {"kind": "line"}
-    edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
+    edit = {"pipeline": "WanVACEPipeline", "first": "Flux2KleinPipeline"}
     served: dict[str, Any] = {
         "restyle-2": edit,
         "2.5": edit,
@@ -381,26 +375,6 @@ def live_row(folder: Path, **changes: Any) -> dict[str, Any]:
     if not weights.is_dir():
         make(weights.name, folder)
     return {"weights": str(weights), "precision": "fp32", "steps": 2, **changes}
-
-
-def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
-    """Writes tiny models for a row. Returns the row with these models, two steps and small windows, for the CPU."""
-    if not (folder / row.class_name).is_dir():
-        make(row.class_name, folder)
-    changes: dict[str, Any] = fields(row.class_name, folder) | {
-        "shape": row.shape,
-        "window": {"frames": 9, "overlap": 3, "step": 4},
-    }
-    if row.control is not None and row.control.model is not None:
-        changes["control"] = {"kind": row.control.kind, "model": make_depth(folder)}
-    if row.mask is not None:
-        changes["mask"] = {"model": make_parser(folder), "labels": ["Shirt"]}
-    kept = row.model_dump(by_alias=True, exclude_defaults=True, include=_KEPT)
-    return PipelineRow.model_validate(kept | changes)
-
-
-# The fields that a row keeps when its models are replaced by tiny ones.
-_KEPT = {"class_name", "scheduler", "guidance", "shift", "negative", "fps", "control", "mask"}
 
 
 if __name__ == "__main__":

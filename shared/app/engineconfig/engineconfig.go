@@ -113,7 +113,7 @@ func New(c Config) (engine.Engine, error) {
 	}
 	var servers []engineserver.Config
 	for _, url := range choice.Servers {
-		servers = append(servers, engineserver.Config{URL: url})
+		servers = append(servers, engineserver.Config{URL: url, Runner: c.Tools})
 	}
 	pool, err := engineserver.NewPool(servers...)
 	if err != nil {

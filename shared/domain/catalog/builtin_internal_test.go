@@ -73,7 +73,6 @@ func TestJSONMatchesYAML(t *testing.T) {
       reference: 2.image
       without_reference: [2, 20]
       result: 9
-      memory: 12GiB
       options: {resolution: 7.size}
 `), 1)
 	source = append([]byte("currency: EUR\n"), source...)
@@ -149,19 +148,3 @@ func inGo(v reflect.Value) string {
 }
 
 func typeName(t reflect.Type) string { return strings.ReplaceAll(t.String(), "catalog.", "") }
-
-func TestSizesAreParsed(t *testing.T) {
-	for text, want := range map[string]uint64{
-		"12GiB": 12 << 30, "1.5 TB": 1_500_000_000_000, "800 mb": 800_000_000, "24G": 24_000_000_000, "512": 512, "7 B": 7,
-		"64KiB": 64 << 10,
-	} {
-		if got, err := parseSize(text); got != want || err != nil {
-			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "GiB", "-1GiB", "12 apples", "1GBiB", "NaN", "Inf GB"} {
-		if got, err := parseSize(text); err == nil {
-			t.Errorf("%q was parsed as %d", text, got)
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -26,8 +25,6 @@ type Workflow struct {
 	Multiple         int // the width and height must be divisible by this; at least 2
 	FrameStep        int // at least 1; the number of frames is 1 plus a multiple of this
 	MaxFrames        int // 0 means no limit
-	// Memory is the device memory that a run needs in bytes, or 0 if unknown.
-	Memory uint64
 }
 
 type Place struct{ Node, Input string }
@@ -51,7 +48,6 @@ type workflowEntry struct {
 	Multiple                                                  int
 	FrameStep                                                 int `yaml:"frame_step"`
 	MaxFrames                                                 int `yaml:"max_frames"`
-	Memory                                                    string
 }
 
 // names is one name or a list of names in YAML.
@@ -115,28 +111,7 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	case e.FrameStep < 0 || e.MaxFrames < 0 || e.FrameStep > mostFrames || e.MaxFrames > mostFrames:
 		return nil, fmt.Errorf("frame_step and max_frames must be from 0 to %d", mostFrames)
 	}
-	if e.Memory != "" {
-		var err error
-		if w.Memory, err = parseSize(e.Memory); err != nil {
-			return nil, fmt.Errorf("memory %.32q must be a size such as 12GiB", e.Memory)
-		}
-	}
 	return w, nil
-}
-
-// parseSize parses a size such as "12GiB", "1.5 TB" or "800 mb" into bytes. It uses no library,
-// because every function links this package.
-func parseSize(text string) (uint64, error) {
-	digits := strings.TrimRight(text, "BIKMGTbikmgt ")
-	scale, known := map[string]float64{
-		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
-		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-	}[strings.ToLower(strings.TrimSpace(text[len(digits):]))]
-	number, err := strconv.ParseFloat(digits, 64)
-	if size := number * scale; err == nil && known && size >= 0 && size < 1<<63 {
-		return uint64(size), nil
-	}
-	return 0, errors.New("not a size such as 12GiB")
 }
 
 func (e *workflowEntry) places(w *Workflow, m *Model) (err error) {

@@ -147,7 +147,7 @@ func (e *Engine) Run(
 		return report, err
 	}
 	progress(engine.Progress{Stage: "prepare"})
-	inputs, err := e.prepare(ctx, w, spec)
+	inputs, err := transfer.Prepare(ctx, e.finisher.Runner, spec, w.size(spec), w.frames(spec))
 	if err != nil {
 		return report, err
 	}

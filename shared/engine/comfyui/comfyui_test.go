@@ -283,35 +283,6 @@ func TestRunGoesToLeastBusyServer(t *testing.T) {
 	}
 }
 
-func TestMemoryIsCheckedBeforeRun(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		free, total uint64
-		message     string
-		retryable   bool
-	}{
-		{"enough", 12 << 30, 24 << 30, "", false},
-		{"used by others", 2 << 30, 24 << 30, "The engine's memory is in use.", true},
-		{"a device that is too small", 8 << 30, 8 << 30, "The engine does not meet this model's requirements.", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := fakeServer(t)
-			s.Free, s.Total = c.free, c.total
-			configured := config(t, serve(t, s))
-			configured.Starting = shortWait
-			for _, m := range configured.Models {
-				m.Workflow.Memory = 10 << 30
-			}
-			_, err := newEngine(t, configured).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore)
-			var failure *engine.Error
-			if errors.As(err, &failure) != (c.message != "") ||
-				failure != nil && (failure.Message != c.message || failure.Retryable != c.retryable) {
-				t.Errorf("error %v, want %q", err, c.message)
-			}
-		})
-	}
-}
-
 // The missing requirements are logged by name, and the run goes to another server.
 func TestMissingRequirementsAreReported(t *testing.T) {
 	complete, poor := fakeServer(t), fakeServer(t)

@@ -29,7 +29,7 @@ import (
 )
 
 var calls = []string{
-	"GET /prompt", "GET /object_info", "GET /system_stats", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
+	"GET /prompt", "GET /object_info", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
 	"GET /history", "GET /view", "POST /history",
 }
 
@@ -37,9 +37,6 @@ func briefEngine(t *testing.T, s http.Handler) *comfyui.Engine {
 	t.Helper()
 	configured := config(t, serve(t, s))
 	configured.PollEvery, configured.Silence, configured.Starting = 10*time.Millisecond, shortWait, shortWait
-	for _, m := range configured.Models {
-		m.Workflow.Memory = 1 << 30
-	}
 	return newEngine(t, configured)
 }
 

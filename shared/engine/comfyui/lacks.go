@@ -113,7 +113,12 @@ func (w *workflow) missing(classes map[string]*class) []string {
 		}
 		at := func(input string) string { return fmt.Sprintf("%.100q of node %s (%s)", input, id, n.Class) }
 		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
-			lacks = append(lacks, missingValue(c.input(name), n.Inputs[name], filledIn[id+"."+name], at(name))...)
+			for _, one := range missingValue(c.input(name), n.Inputs[name], filledIn[id+"."+name], at(name)) {
+				if n.Meta.URL != "" {
+					one += ": fetch it from " + n.Meta.URL
+				}
+				lacks = append(lacks, one)
+			}
 			if from, output, linked := link(n.Inputs[name]); linked {
 				if source := classes[w.graph[from].Class]; source != nil && output >= len(source.Output) {
 					lacks = append(lacks, fmt.Sprintf("output %d of node %s (%s)", output, from, w.graph[from].Class))

@@ -24,8 +24,6 @@ type state struct {
 	// err is the reason why the server cannot accept runs now, or nil.
 	err   error
 	lacks []string
-	// short means that other runs are using the memory that the run needs.
-	short bool
 	// queued is the number of runs in the server's queue, from all clients.
 	queued int
 }
@@ -77,7 +75,7 @@ func (p *pool) take(states []state) *server {
 	var best *server
 	least := 0
 	for _, l := range states {
-		if l.err != nil || len(l.lacks) > 0 || l.short {
+		if l.err != nil || len(l.lacks) > 0 {
 			continue
 		}
 		// A new run may not be in the server's queue yet.
@@ -101,7 +99,7 @@ func (p *pool) leave(s *server) {
 // nothing or could not be checked.
 func refusal(states []state) *engine.Error {
 	var causes []error
-	var unreachable, short bool
+	unreachable := false
 	for _, l := range states {
 		switch {
 		case l.err != nil:
@@ -109,17 +107,11 @@ func refusal(states []state) *engine.Error {
 			causes = append(causes, fmt.Errorf("%s: %w", l.server.base, l.err))
 		case len(l.lacks) > 0:
 			causes = append(causes, fmt.Errorf("%s lacks %s", l.server.base, strings.Join(l.lacks, ", ")))
-		case l.short:
-			short = true
-			causes = append(causes, fmt.Errorf("%s does not have enough free memory", l.server.base))
 		}
 	}
 	cause := errors.Join(causes...)
-	switch {
-	case unreachable:
+	if unreachable {
 		return failed("The engine cannot be reached.", true, cause)
-	case short:
-		return failed("The engine's memory is in use.", true, cause)
 	}
 	return failed("The engine does not meet this model's requirements.", false, cause)
 }
@@ -146,18 +138,7 @@ func (s *server) check(ctx context.Context, w *workflow) state {
 	if l.err != nil || w == nil {
 		return l
 	}
-	if l.lacks, l.err = s.lacks(ctx, w); l.err != nil || len(l.lacks) > 0 || w.Memory == 0 {
-		return l
-	}
-	free, total, err := s.memory(ctx)
-	switch {
-	case err != nil:
-		l.err = err
-	case total < w.Memory:
-		l.lacks = []string{fmt.Sprintf("memory: %d MiB are available, but %d are needed", total>>20, w.Memory>>20)}
-	default:
-		l.short = free < w.Memory
-	}
+	l.lacks, l.err = s.lacks(ctx, w)
 	return l
 }
 
@@ -215,26 +196,4 @@ func (s *server) setStuck(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stuck = id
-}
-
-// memory returns the device memory that a run can use, whether free or held by the server, and the total.
-func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
-	var reported struct {
-		Devices []struct {
-			Total     uint64 `json:"vram_total"`
-			Free      uint64 `json:"vram_free"`
-			TorchHas  uint64 `json:"torch_vram_total"`
-			TorchFree uint64 `json:"torch_vram_free"`
-		} `json:"devices"`
-	}
-	if err := s.get(ctx, "/system_stats", &reported); err != nil {
-		return 0, 0, err
-	}
-	if len(reported.Devices) == 0 {
-		return 0, 0, &nonsenseError{errors.New("the server has no device")}
-	}
-	d := reported.Devices[0]
-	// Add the memory that PyTorch has reserved but does not use.
-	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
-	return free, d.Total, nil
 }

@@ -34,7 +34,7 @@ type run struct {
 	server   *server
 	workflow *workflow
 	spec     engine.Spec
-	inputs   inputs
+	inputs   transfer.Inputs
 	progress func(engine.Progress)
 
 	// id is the run's id on the server. Until the server responds, it is the id that this engine proposed.
@@ -77,10 +77,10 @@ func (r *run) alive() { r.watch.Reset(r.server.silence) }
 
 func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made transfer.Made, err error) {
 	var uploaded names
-	if uploaded.data, err = r.upload(ctx, r.inputs.data, "data"); err != nil {
+	if uploaded.data, err = r.upload(ctx, r.inputs.Data, "data"); err != nil {
 		return made, err
 	}
-	if uploaded.reference, err = r.upload(ctx, r.inputs.reference, "reference"); err != nil {
+	if uploaded.reference, err = r.upload(ctx, r.inputs.Reference, "reference"); err != nil {
 		return made, err
 	}
 	filled := r.workflow.fill(r.spec, uploaded, folder+"/"+r.id)

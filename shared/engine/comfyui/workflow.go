@@ -21,6 +21,10 @@ const maxWorkflow = 4 << 20
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
+	// Meta is not sent to servers. URL is where to fetch the node's model file.
+	Meta struct {
+		URL string `json:"url"`
+	} `json:"_meta,omitzero"`
 }
 
 type graph map[string]node
@@ -143,7 +147,7 @@ type names struct{ data, reference string }
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {
-		filled[id] = node{n.Class, maps.Clone(n.Inputs)}
+		filled[id] = node{Class: n.Class, Inputs: maps.Clone(n.Inputs)}
 	}
 	if spec.Reference == nil {
 		filled.leaveOut(w.WithoutReference)

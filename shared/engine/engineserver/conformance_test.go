@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/enginetest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
-	"cutroom/shared/testkit/await"
 )
 
 func TestEngineConforms(t *testing.T) {
@@ -22,8 +22,12 @@ func TestEngineConforms(t *testing.T) {
 	}
 	server := httptest.NewServer(engineservertest.Handler(preview.New(tools)))
 	t.Cleanup(server.Close)
+	e, err := engineserver.New(engineserver.Config{URL: server.URL, Runner: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
 	small := catalog.Size{Width: 160, Height: 96}
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, server.URL, await.Max), Video: small, Image: small, FPS: 10, Previews: true,
+		Engine: e, Video: small, Image: small, FPS: 10, Previews: true,
 	})
 }

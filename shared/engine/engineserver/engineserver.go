@@ -1,5 +1,6 @@
 // Package engineserver edits media with an engine server, a separate program on the same machine that runs models
-// on a GPU. The two share a disk, so they exchange only paths, progress and outcomes.
+// on a GPU. The two share a disk, so they exchange only paths, progress and outcomes. The package converts a run's
+// inputs first, and the server's result afterwards, so a server needs to read only PNG and H.264 in MP4.
 //
 // A run is one POST to /v1/runs with a [Request] as JSON. The response consists of lines of JSON:
 // any number of [Line]s with progress, then one with the result or the error. Closing the
@@ -18,13 +19,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
 	"cutroom/shared/platform/trace"
 )
 
@@ -36,6 +40,8 @@ const (
 	defaultStarting = 2 * time.Minute
 	retryEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
+	// generated is the progress of a run when the server's result is ready.
+	generated = 0.9
 )
 
 type Config struct {
@@ -44,6 +50,8 @@ type Config struct {
 	Silence time.Duration
 	// Starting is how long a run waits for an unreachable server. 0 means two minutes.
 	Starting time.Duration
+	// Runner converts files. If it is nil, inputs and results are passed on unchanged.
+	Runner transfer.Runner
 	// nil means a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -53,6 +61,7 @@ type Engine struct {
 	client            *http.Client
 	base              string
 	silence, starting time.Duration
+	finisher          transfer.Finisher
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -66,6 +75,7 @@ func New(c Config) (*Engine, error) {
 	return &Engine{
 		base:    strings.TrimSuffix(c.URL, "/"),
 		silence: cmp.Or(c.Silence, defaultSilence), starting: cmp.Or(c.Starting, defaultStarting),
+		finisher: transfer.Finisher{Runner: c.Runner, Done: generated},
 		client: &http.Client{
 			// Use no proxy, because the server must be on this machine to share the disk.
 			Transport: &http.Transport{
@@ -106,6 +116,44 @@ func (e *Engine) Health(ctx context.Context) error {
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (report engine.Outcome, err error) {
+	if e.finisher.Runner == nil {
+		result, err := e.generate(ctx, spec, progress)
+		return result.outcome(), err
+	}
+	progress(engine.Progress{Stage: "prepare"})
+	began, asked := time.Now(), spec
+	inputs, err := transfer.Prepare(ctx, e.finisher.Runner, spec, spec.Size, transfer.FrameCount(spec))
+	if err != nil {
+		return report, err
+	}
+	if spec.Data != nil {
+		asked.Data = &engine.Input{Path: inputs.Data.Path, MIME: inputs.Data.MIME}
+	}
+	if spec.Reference != nil {
+		asked.Reference = &engine.Input{Path: inputs.Reference.Path, MIME: inputs.Reference.MIME}
+	}
+	if spec.Remaining > 0 {
+		asked.Remaining = max(spec.Remaining-time.Since(began), time.Second)
+	}
+	asked.Output = filepath.Join(spec.Folder, "generated"+filepath.Ext(spec.Output))
+	result, err := e.generate(ctx, asked, func(p engine.Progress) {
+		p.Fraction *= generated
+		progress(p)
+	})
+	if err != nil {
+		return report, err
+	}
+	made := transfer.Made{Path: asked.Output, MIME: resultType(spec), FPS: result.FPS}
+	if spec.Kind == catalog.Image {
+		return result.outcome(), e.finisher.Image(ctx, spec, made, progress)
+	}
+	return result.outcome(), e.finisher.Video(ctx, spec, made, progress)
+}
+
+// generate performs a run on the server and checks its output file.
+func (e *Engine) generate(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (report Result, err error) {
 	body, err := json.Marshal(requestOf(spec))
 	if err != nil {
 		return report, fmt.Errorf("engineserver: %w", err)
@@ -131,7 +179,7 @@ func (e *Engine) Run(
 	for stage, took := range result.stages() {
 		progress(engine.Progress{Fraction: 1, Stage: stage, Took: took})
 	}
-	return result.outcome(), nil
+	return result, nil
 }
 
 // reach sends the run. While the server does not listen, reach stops the watchdog and tries again.
@@ -182,7 +230,7 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	}
 }
 
-// check checks the server's output file, which the worker stores unchanged.
+// check checks the server's output file.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}

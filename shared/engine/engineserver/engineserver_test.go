@@ -310,12 +310,10 @@ func TestRequestContainsSpec(t *testing.T) {
 	spec.Options = map[string]any{"self_anchor": true}
 	spec.Remaining, spec.PreviewEvery = 597*time.Second, 2*time.Second
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
-	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
-		1500*time.Millisecond, true
 	_, _ = newEngine(t, server.URL+"/", await.Max).Run(t.Context(), spec, func(engine.Progress) {})
 	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter",` +
 		`"seed":7,"options":{"self_anchor":true},` +
-		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
+		`"data":{"path":"/in/data","mime":"video/webm"},` +
 		`"reference":null,` +
 		`"width":1280,"height":720,"fps":20,"duration":1.5,"remaining":597,"preview_every":2,` +
 		`"folder":"/scratch","output":"/scratch/output.mp4"}`

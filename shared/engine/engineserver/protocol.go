@@ -36,19 +36,10 @@ type Request struct {
 	Output string `json:"output"`
 }
 
+// Input is a PNG, or an MP4 without sound that has the result's size, frame rate and length.
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
-	// The displayed size, with the file's rotation applied.
-	Width    int     `json:"width"`
-	Height   int     `json:"height"`
-	Duration float64 `json:"duration"`
-	Audio    bool    `json:"audio"`
-	// See [media.Info] for the other fields.
-	PictureTrack int    `json:"picture_track,omitempty"`
-	SoundTrack   int    `json:"sound_track,omitempty"`
-	Decoder      string `json:"decoder,omitempty"`
-	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
 // Line reports progress, with its stage, or the end of the run. An empty line only shows that the server is alive.
@@ -63,6 +54,8 @@ type Line struct {
 
 type Result struct {
 	Bytes int64 `json:"bytes"`
+	// FPS is the frame rate of a video, which may differ from the requested one, like its size.
+	FPS int `json:"fps,omitempty"`
 	// Stages maps stage names to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
 	// The engine's report (see engine.Outcome). All fields are optional.
@@ -137,12 +130,7 @@ func inputOf(input *engine.Input) *Input {
 	if input == nil {
 		return nil
 	}
-	return &Input{
-		Path: input.Path, MIME: input.MIME, Width: input.Info.Width, Height: input.Info.Height,
-		Duration: input.Info.Duration.Seconds(), Audio: input.Info.Audio,
-		PictureTrack: input.Info.PictureTrack, SoundTrack: input.Info.SoundTrack,
-		Decoder: input.Info.Decoder, Interlaced: input.Info.Interlaced,
-	}
+	return &Input{Path: input.Path, MIME: input.MIME}
 }
 
 func resultType(spec engine.Spec) string {

@@ -25,8 +25,17 @@ type Finisher struct {
 	Done float64
 }
 
-// MIME is detected from the content.
-type Made struct{ Path, MIME string }
+type Made struct {
+	// MIME is detected from the content.
+	Path, MIME string
+	// FPS is a video's frame rate if it is known. Frames are interpolated if it is more than 10 % below the result's.
+	FPS int
+}
+
+// between interpolates frames. It estimates motion in both directions and overlaps the blocks, which hides their
+// edges. At a cut, it repeats a frame. It needs four frames, so short clips are extended.
+const between = "tpad=stop=4:stop_mode=clone,minterpolate=fps=%d:mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:" +
+	"vsbmc=0:scd=fdiff,"
 
 // FrameCount returns the result's number of frames, at least one. The result is as long as the input.
 func FrameCount(spec engine.Spec) int {
@@ -37,10 +46,14 @@ func FrameCount(spec engine.Spec) int {
 func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
 	frames := FrameCount(spec)
 	seconds := float64(frames) / float64(spec.FPS)
+	smooth := ""
+	if made.FPS > 0 && 10*made.FPS < 9*spec.FPS {
+		smooth = fmt.Sprintf(between, spec.FPS)
+	}
 	graph := fmt.Sprintf(
-		"[0:V:0]fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,"+
+		"[0:V:0]%sfps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,"+
 			"scale=%d:%d:flags=bicubic:out_color_matrix=bt709:out_range=tv,setsar=1,format=yuv420p[v]",
-		spec.FPS, frames, spec.Size.Width, spec.Size.Height)
+		smooth, spec.FPS, frames, spec.Size.Width, spec.Size.Height)
 	inputs := []ffmpeg.Source{{Path: made.Path, MIME: made.MIME}}
 	args := []string{"-filter_complex", graph, "-map", "[v]"}
 	if spec.Data != nil && spec.Data.Info.Audio {

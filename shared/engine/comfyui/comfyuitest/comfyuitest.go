@@ -25,8 +25,6 @@ type Server struct {
 	Hold chan struct{}
 	// Break, if not nil, is called before each request is handled, and reports whether it has sent a response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
-	// Free and Total are the device memory in GET /system_stats; 0 means plenty.
-	Free, Total uint64
 	// Preview, if not nil, is sent as the preview of each node that runs.
 	Preview []byte
 
@@ -109,8 +107,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 	case call == "GET /view":
 		s.view(w, r)
-	case call == "GET /system_stats":
-		s.answer(w, s.stats())
 	case isClass:
 		reported := map[string]json.RawMessage{}
 		if info, known := s.Classes[class]; known {
@@ -133,20 +129,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(value) // this fails if the caller has disconnected
-}
-
-func (s *Server) stats() map[string]any {
-	total, free := s.Total, s.Free
-	if total == 0 {
-		total, free = 24<<30, 20<<30
-	}
-	return map[string]any{
-		"system": map[string]any{"os": "posix", "comfyui_version": "0.3.64"},
-		"devices": []any{map[string]any{
-			"name": "cpu", "type": "cpu", "index": nil, "vram_total": total, "vram_free": free,
-			"torch_vram_total": 0, "torch_vram_free": 0,
-		}},
-	}
 }
 
 // Peek returns a request's body and leaves it readable.

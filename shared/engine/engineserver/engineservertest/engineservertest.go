@@ -98,18 +98,18 @@ func (l *lines) write(line engineserver.Line) {
 func specOf(r engineserver.Request) engine.Spec {
 	return engine.Spec{
 		Job: r.Job, Model: r.Model, Kind: r.Kind, Prompt: r.Prompt, Seed: r.Seed, Options: r.Options,
-		Data: inputOf(r.Data), Reference: inputOf(r.Reference),
+		Data: inputOf(r, r.Data), Reference: inputOf(r, r.Reference),
 		Size: catalog.Size{Width: r.Width, Height: r.Height}, FPS: r.FPS, Duration: seconds(r.Duration),
 		PreviewEvery: seconds(r.PreviewEvery), Folder: r.Folder, Output: r.Output,
 	}
 }
 
-func inputOf(input *engineserver.Input) *engine.Input {
+func inputOf(r engineserver.Request, input *engineserver.Input) *engine.Input {
 	if input == nil {
 		return nil
 	}
 	return &engine.Input{Path: input.Path, MIME: input.MIME, Info: media.Info{
-		Width: input.Width, Height: input.Height, Duration: seconds(input.Duration), Audio: input.Audio,
+		Width: r.Width, Height: r.Height, Duration: seconds(r.Duration),
 	}}
 }
 

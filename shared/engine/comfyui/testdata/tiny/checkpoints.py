@@ -30,12 +30,22 @@ def random_weights(model):
     return weights
 
 
+def lora(layer):
+    """Returns a LoRA for a layer with 128 inputs and outputs, in the format of the published LoRAs."""
+    generator = torch.Generator().manual_seed(2)
+    return {
+        f"{layer}.lora_down.weight": torch.randn((2, 128), generator=generator),
+        f"{layer}.lora_up.weight": torch.randn((128, 2), generator=generator) * 0.1,
+        f"{layer}.alpha": torch.tensor(2.0),
+    }
+
+
 def models():
     """Yields each file's path in the folder of models, and the file's weights."""
     import comfy.ops
     import comfy.text_encoders
     from comfy.ldm.qwen_image.model import QwenImageTransformer2DModel
-    from comfy.ldm.wan.model import VaceWanModel, WanModel
+    from comfy.ldm.wan.model import WanModel
     from comfy.ldm.wan.vae import WanVAE
     from comfy.text_encoders.llama import Qwen25_7BVLI
     from comfy.text_encoders.t5 import T5
@@ -43,9 +53,13 @@ def models():
     ops = {"operations": comfy.ops.disable_weight_init, "dtype": torch.float32, "device": None}
     # Wan has 128 channels per attention head.
     wan = {"dim": 128, "ffn_dim": 128, "num_heads": 1, "num_layers": 1, **ops}
-    yield "diffusion_models/wan2.1_t2v_1.3B_fp16", random_weights(WanModel(**wan))
-    yield "diffusion_models/wan2.1_vace_1.3B_fp16", random_weights(VaceWanModel(vace_layers=1, vace_in_dim=96, **wan))
-    yield "diffusion_models/qwen_image_edit_2509_fp8_e4m3fn", random_weights(QwenImageTransformer2DModel(num_layers=1, **ops))
+    for name in ("bernini_r_high_noise", "bernini_r_low_noise", "t2v_high_noise_14B", "t2v_low_noise_14B"):
+        yield f"diffusion_models/wan2.2_{name}_fp8_scaled", random_weights(WanModel(**wan))
+    yield "diffusion_models/qwen_image_edit_2511_fp8mixed", random_weights(QwenImageTransformer2DModel(num_layers=1, **ops))
+    for name in ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.2_t2v_lightx2v_4steps_lora_v1.1_high_noise",
+                 "wan2.2_t2v_lightx2v_4steps_lora_v1.1_low_noise"):
+        yield f"loras/{name}", lora("diffusion_model.blocks.0.self_attn.q")
+    yield "loras/Qwen-Image-Edit-2511-Lightning-4steps-V1.0-bf16", lora("transformer_blocks.0.attn.to_q")
 
     autoencoder = random_weights(
         WanVAE(z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=2, attn_scales=[], temperal_downsample=[False, True, True]))
@@ -57,7 +71,7 @@ def models():
         umt5 = random_weights(T5(json.load(file), **ops))
     umt5["spiece_model"] = torch.frombuffer(bytearray(vocabulary()), dtype=torch.uint8)
     # ComfyUI recognizes this text encoder by its last layer. The layer is not loaded.
-    umt5["encoder.block.23.layer.1.DenseReluDense.wi_1.weight"] = torch.zeros(1, 4096)
+    umt5["encoder.block.23.layer.1.DenseReluDense.wi_1.weight"] = torch.zeros(10240, 1)
     yield "text_encoders/umt5_xxl_fp8_e4m3fn_scaled", umt5
 
 

@@ -28,7 +28,7 @@ def always(cls, **sizes):
 
 always(comfy.ldm.wan.vae.WanVAE, dim=8)
 # Skip the VAE's attention: Qwen-Image's nodes encode a megapixel, for which attention takes minutes on a CPU.
-comfy.ldm.wan.vae.AttentionBlock.forward = lambda self, x: x
+comfy.ldm.wan.vae.AttentionBlock.forward = lambda self, x, *_, **__: x
 always(comfy.ldm.qwen_image.model.QwenImageTransformer2DModel, num_attention_heads=1)
 always(comfy.text_encoders.qwen_vl.Qwen2VLVisionTransformer, hidden_size=64, intermediate_size=64, num_heads=2,
        num_layers=1)

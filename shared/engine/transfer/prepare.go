@@ -1,4 +1,4 @@
-package comfyui
+package transfer
 
 import (
 	"context"
@@ -10,41 +10,29 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/engine/transfer"
 )
 
 // maxReference limits the longer side of a reference image, in pixels.
 const maxReference = 2048
 
-// inputs holds the files to upload. The path of a missing input is empty.
-type inputs struct{ data, reference transfer.Made }
+// Inputs holds the converted inputs of a run. The path of a missing input is empty.
+type Inputs struct{ Data, Reference Made }
 
-// prepare converts the inputs to ordinary files, so that servers never read original files. All are
-// upright, opaque and in sRGB. A clip gets the result's size and frame rate and has no sound.
-func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
-	if spec.Data != nil {
-		to := w.size(spec)
-		prepared.data = transfer.Made{Path: filepath.Join(spec.Folder, "data.mp4"), MIME: "video/mp4"}
-		convert := e.clip
-		if spec.Kind == catalog.Image {
-			prepared.data, convert = stillAt(spec.Folder, "data"), e.still
-		}
-		if err := convert(ctx, spec, *spec.Data, to, w.frames(spec), prepared.data.Path); err != nil {
-			return prepared, err
-		}
+// Prepare converts the inputs to ordinary files, so that servers never read original files. All are upright, opaque
+// and in sRGB. A clip gets the given size and number of frames and the result's rate, and has no sound.
+func Prepare(ctx context.Context, by Runner, spec engine.Spec, to catalog.Size, frames int) (made Inputs, err error) {
+	switch {
+	case spec.Data == nil:
+	case spec.Kind == catalog.Image:
+		made.Data, err = still(ctx, by, spec, *spec.Data, to, "data.png")
+	default:
+		made.Data = Made{Path: filepath.Join(spec.Folder, "data.mp4"), MIME: "video/mp4"}
+		err = clip(ctx, by, spec, to, frames, made.Data.Path)
 	}
-	if spec.Reference != nil {
-		prepared.reference = stillAt(spec.Folder, "reference")
-		to := bounded(spec.Reference.Info)
-		if err := e.still(ctx, spec, *spec.Reference, to, 1, prepared.reference.Path); err != nil {
-			return prepared, err
-		}
+	if err == nil && spec.Reference != nil {
+		made.Reference, err = still(ctx, by, spec, *spec.Reference, bounded(spec.Reference.Info), "reference.png")
 	}
-	return prepared, nil
-}
-
-func stillAt(folder, name string) transfer.Made {
-	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
+	return made, err
 }
 
 // bounded returns the size of a picture, scaled down if its longer side exceeds maxReference.
@@ -56,14 +44,12 @@ func bounded(info media.Info) catalog.Size {
 	return catalog.Size{Width: maxReference, Height: maxReference}.Fit(size)
 }
 
-func (e *Engine) clip(
-	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, frames int, path string,
-) error {
-	source := ffmpeg.Source{Path: input.Path, MIME: input.MIME, Info: input.Info}
+func clip(ctx context.Context, by Runner, spec engine.Spec, to catalog.Size, frames int, path string) error {
+	source := ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME, Info: spec.Data.Info}
 	graph := fmt.Sprintf("%s,fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,%s,%s,"+
 		"scale=out_color_matrix=bt709:out_range=tv,format=yuv420p[v]",
-		source.Picture(0), spec.FPS, frames, ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=gbrp"))
-	return e.finisher.Runner.Run(ctx, ffmpeg.Command{
+		source.Picture(0), spec.FPS, frames, ffmpeg.Plain(source.Info, to), onWhite(source.Info, "format=gbrp"))
+	return by.Run(ctx, ffmpeg.Command{
 		Folder: spec.Folder, Inputs: []ffmpeg.Source{source},
 		Args: []string{
 			"-filter_complex", graph, "-map", "[v]", "-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "10",
@@ -75,11 +61,12 @@ func (e *Engine) clip(
 }
 
 // still writes a PNG. For an animation, it writes the first frame.
-func (e *Engine) still(
-	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
-) error {
+func still(
+	ctx context.Context, by Runner, spec engine.Spec, input engine.Input, to catalog.Size, name string,
+) (Made, error) {
+	path := filepath.Join(spec.Folder, name)
 	graph := fmt.Sprintf("[0:V:0]%s,%s[v]", ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=rgb24"))
-	return e.finisher.Runner.Run(ctx, ffmpeg.Command{
+	return Made{Path: path, MIME: "image/png"}, by.Run(ctx, ffmpeg.Command{
 		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME, Info: input.Info}},
 		Args: []string{
 			"-filter_complex", graph, "-map", "[v]", "-frames:v", "1", "-c:v", "png", "-map_metadata", "-1",
