@@ -11,12 +11,13 @@ import (
 var _ job.Queues = (*Jobs)(nil)
 
 const (
-	// messagesOfLane leaves out waiting jobs with low priority.
-	messagesOfLane = `select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0'
-		and (priority >= 0 or timeout > ?2) group by queue`
+	// messagesOfLane leaves out jobs with low priority.
+	messagesOfLane = `select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' and priority >= 0
+		group by queue`
 
-	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
-		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
+	// leasesOfLane returns a row for each lease. The name of the queue is empty if the job has low priority.
+	leasesOfLane = `select iif(priority < 0, '', lease.queue), 1 from lease join goqite on goqite.id = lease.message
+		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2`
 
 	// ownOnLane counts an account's pending jobs of normal priority on a lane that come before and after a job.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
@@ -30,12 +31,16 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 		account, _, _ := strings.Cut(strings.TrimPrefix(queue, queueName(lane, "")), "/")
 		return account
 	}
-	err := s.each(ctx, messagesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
+	err := s.each(ctx, messagesOfLane, []any{lane}, func(queue string, count int64) {
 		state.Waiting += int(count)
 		state.ByAccount[account(queue)] += int(count)
 	})
 	if err == nil {
 		err = s.each(ctx, leasesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
+			if queue == "" {
+				state.Running += int(count)
+				return
+			}
 			// Some of the jobs may have ended since the first count.
 			taken := min(int(count), state.ByAccount[account(queue)])
 			state.Running += taken

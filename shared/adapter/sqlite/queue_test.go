@@ -87,6 +87,9 @@ func TestLowPriorityWaitsForAllNormalJobs(t *testing.T) {
 		t.Errorf("the backlog is %+v, %v", backlog, err)
 	}
 	receive(t, db, "low_3", time.Hour)
+	if queue, err = db.Jobs().Queue(t.Context(), job.VideoLane); err != nil || queue.Waiting != 0 || queue.Running != 3 {
+		t.Errorf("with a running low job, the queue is %+v, %v", queue, err)
+	}
 	if err := held.Nack(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
