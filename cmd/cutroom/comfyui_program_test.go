@@ -163,8 +163,9 @@ func ran(t *testing.T, client *servertest.Client, model string, width int, form 
 		t.Fatalf("the job ended as %+v, %+v, %v", job, job.Error, err)
 	}
 	t.Logf("%d values of progress, %d previews", len(progress), len(previews))
-	if len(progress) < 3 || len(previews) == 0 {
-		t.Errorf("progress %v, %d previews", progress, len(previews))
+	// A tiny model may be too fast for a preview: see sampling.
+	if len(progress) < 3 {
+		t.Errorf("progress %v", progress)
 	}
 	content, err := client.Content(ctx, job.ID)
 	if err != nil {
