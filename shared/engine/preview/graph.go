@@ -18,9 +18,8 @@ import (
 // graph is a filter graph under construction, together with the files that it reads. Between
 // filters, pictures are planar RGB (initially in the result's size) or luma and chroma.
 type graph struct {
-	folder string
-	prefix string
-	size   catalog.Size
+	folder, prefix string
+	size           catalog.Size
 	// luma is true while pictures are 8-bit 4:2:0 (luma, and chroma at half size) and still in the
 	// input's color matrix.
 	luma bool
@@ -115,7 +114,6 @@ func (g *graph) table(lut *look.LUT) (string, error) {
 	if g.luma {
 		from = "rin=limited:r=full:d=none"
 	}
-	return fmt.Sprintf(
-		"zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%s,format=gbrp", from, name, keepRange,
-	), nil
+	return fmt.Sprintf("zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%s,format=gbrp", from, name,
+		keepRange), nil
 }

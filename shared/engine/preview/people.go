@@ -110,13 +110,12 @@ type scanner struct {
 	finder *person.Finder
 	// step is the number of the clip's frames for which one received frame stands. If once is set, the search ends at
 	// the first face.
-	step    int
-	once    bool
-	frame   []byte
-	filled  int
-	frames  int
-	written func()
-	err     error
+	step           int
+	once           bool
+	frame          []byte
+	filled, frames int
+	written        func()
+	err            error
 	// begin and end are called before and after the work on a frame. begin waits for the turn to draw.
 	begin func() error
 	end   func()
@@ -318,7 +317,7 @@ func (e *edit) composite(ctx context.Context, link string) (out, cut string, err
 		return link, "", nil
 	}
 	wanted, replaced := look.FindGround(e.asked.Edits)
-	edge := "clip((val-48)*255/160,0,255)"
+	edge := "clip((val-88)*255/144,0,255)"
 	if replaced { // avoid a fringe of the old background
 		edge = "clip((val-128)*255/112,0,255)"
 	}

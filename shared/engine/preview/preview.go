@@ -55,9 +55,7 @@ func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1
 const Name = understanding.Engine
 
 // Run implements [engine.Engine]. The stages are "analyze" and "edit".
-func (e *Engine) Run(
-	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (engine.Outcome, error) {
+func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	asked := understanding.Of(understanding.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
 	defer edit.close()

@@ -16,9 +16,8 @@ func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
 		// Extend the video with its first and last frames, even if the sound is longer.
-		filters = append(
-			filters, fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()),
-		)
+		filters = append(filters,
+			fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()))
 	}
 	filters = append(filters, ffmpeg.Plain(input.Info, e.size))
 	same := catalog.Size{Width: input.Info.Width, Height: input.Info.Height} == e.size && e.even()

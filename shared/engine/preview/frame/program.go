@@ -24,12 +24,11 @@ type step func(w *workspace, at time.Duration)
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
-	other     raster
-	small     raster
-	colors    chroma
-	blur      blurrer
-	bilateral bilateral
-	scalers   map[[4]int]*resampler
+	other, small raster
+	colors       chroma
+	blur         blurrer
+	bilateral    bilateral
+	scalers      map[[4]int]*resampler
 	// These are scratch memory: a plane, a row, and the ratios for drawing lines.
 	plane, row, ratios []uint8
 }

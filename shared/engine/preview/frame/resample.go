@@ -9,8 +9,7 @@ import (
 // resampler scales planes between two sizes with a triangle filter that skips no pixels. It keeps
 // its scratch memory, so it is not safe for concurrent use.
 type resampler struct {
-	width, height int
-	fromWidth     int
+	width, height, fromWidth int
 	// factor is the factor by which both sides shrink, or 0 if that is not an integer.
 	factor int
 	// grows is the factor by which both sides grow if that is 2 or 4. Otherwise it is 0.

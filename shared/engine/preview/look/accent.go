@@ -6,11 +6,8 @@ import "cutroom/shared/engine/preview/look/noise"
 // different light and contrast.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
-	return NewLUT(
-		tint(source.Float()*360, 0.016),
-		light(source.Between(-0.012, 0.012)),
-		contrast(source.Between(0.97, 1.04), 0.5),
-	)
+	return NewLUT(tint(source.Float()*360, 0.016), light(source.Between(-0.012, 0.012)),
+		contrast(source.Between(0.97, 1.04), 0.5))
 }
 
 // enhance returns corrections that suit any picture, as a careful editor makes them.

@@ -68,10 +68,10 @@ func (asked *request) areas(prompt string, split [][]part) []Area {
 		case at >= 0:
 			found[i] = asked.ground(prompt, instruction, at)
 		case asked.placed(prompt, instruction):
-		case isColored(instruction):
-			drop(instruction, func(part) bool { return true })
-		case last && instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool { return p.whole }):
-			asked.recolor(instruction) // "remove the background and make it white"
+		case last && instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool {
+			return p.whole || p.class == placing && scene.Place(prompt[p.last.to:]) != ""
+		}):
+			asked.recolor(prompt, instruction) // "remove the background and make it white" or "and put a beach instead"
 		case isPerson(instruction), i > 0 && found[i-1] == Background && about(instruction) == Person && !slices.ContainsFunc(instruction, func(p part) bool {
 			return p.class == content && !isPersonWord(p)
 		}):
@@ -109,10 +109,19 @@ func areaOf(p part) Area {
 	return Whole
 }
 
-// about returns the area that the first words name which are neither fillers nor verbs, or Whole.
+// about returns the area that the words before the next joiner name first, or Whole.
 func about(parts []part) Area {
-	at := slices.IndexFunc(parts, func(p part) bool { return p.class != filler && p.class != turning || isPersonWord(p) })
-	return areaOf(parts[max(at, 0)])
+	for _, p := range parts {
+		switch {
+		case p.class == joiner:
+			return Whole
+		case areaOf(p) != Whole:
+			return areaOf(p)
+		case p.means.edit != nil && p.means.edit.isGround():
+			return Background
+		}
+	}
+	return Whole
 }
 
 // spare finds the words that exclude an area, such as "everything but me", "don't touch the background" and "the
@@ -144,13 +153,16 @@ func spare(all []part) {
 
 // sparedBy returns the area that an instruction excludes, or Whole.
 func sparedBy(instruction []part) (area Area) {
+	if isColored(instruction) {
+		return Person
+	}
 	kept := instruction[0].class == negation && (!in("lacks", instruction[0].first.text) || len(instruction) > 1 &&
 		(instruction[1].class == turning || in("changing", instruction[1].first.text))) // "without changing the background"
 	for i, p := range instruction {
 		switch {
 		case p.spared != Whole:
 			return p.spared
-		case kept && i > 0 && (p.means.look != nil || p.means.modifier != nil || p.class == content && areaOf(p) == Whole && !in("changing", p.first.text)):
+		case kept && i > 0 && (!in("keeps", instruction[0].first.text) && (p.means.look != nil || p.means.modifier != nil) || p.class == content && areaOf(p) == Whole && !in("changing", p.first.text)):
 			return Whole // "don't make the background red"
 		case kept:
 			area = max(area, areaOf(p))
@@ -170,13 +182,14 @@ func (asked *request) spare(found []Area, split [][]part, at int, area Area) {
 	}
 	inColor := strings.HasPrefix(instruction[len(instruction)-1].first.text, "colo")
 	switch {
-	case instruction[0].class == negation:
+	case instruction[0].class == negation, isColored(instruction):
 		for i := range split {
 			if changes(split[i]) && !slices.ContainsFunc(split[i], func(p part) bool { return areaOf(p) == area || areaOf(p) == Background }) {
 				found[i] = rest
 				drop(split[i], isPersonWord)
 			}
 		}
+		drop(instruction, func(p part) bool { return instruction[0].class != negation })
 	case changes(instruction):
 		found[at] = rest
 	case area == Person && instruction[0].class == thing:
@@ -215,15 +228,19 @@ func (asked *request) placed(prompt string, instruction []part) bool {
 	}
 	asked.edits = append(asked.edits, e)
 	drop(instruction, func(p part) bool {
-		return p.first.from <= instruction[at].first.from || background.Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
+		return p.first.from <= instruction[at].first.from ||
+			slices.ContainsFunc(strings.Fields(strings.ToLower(prompt[p.first.from:p.last.to])), background.Shows)
 	})
 	return true
 }
 
 // isColored reports whether an instruction is like "the person in color".
 func isColored(instruction []part) bool {
-	return hasPerson(instruction) && instruction[len(instruction)-1].first.text == "color" &&
-		!slices.ContainsFunc(instruction, isOther)
+	at := slices.IndexFunc(instruction, func(p part) bool { return p.first.text == "color" || p.first.text == "colour" })
+	return at > 0 && hasPerson(instruction[:at]) && instruction[0].spared == Whole &&
+		!slices.ContainsFunc(instruction, func(p part) bool {
+			return isOther(p) && p.class != joiner || p.spared != Whole || p.whole && !strings.HasPrefix(p.first.text, "colo")
+		})
 }
 
 // isPerson reports whether an instruction is only about the person: "anime only on the person",
@@ -239,6 +256,9 @@ func isPerson(instruction []part) bool {
 	if before = turned && instruction[0].class != turning; before && instruction[len(instruction)-1].first.text == "face" {
 		return false // "brighten the person", but not "blur the face"
 	}
+	turned = turned || instruction[0].class == content && isPersonWord(instruction[0]) && !slices.ContainsFunc(instruction, func(p part) bool {
+		return p.means.look != nil || in("insides", p.first.text)
+	}) // "person black and white"
 	for _, p := range instruction {
 		switch {
 		case in("persons", p.first.text):
@@ -263,15 +283,23 @@ func drop(instruction []part, which func(part) bool) {
 	}
 }
 
-// recolor gives the background the color that an instruction names.
-func (asked *request) recolor(instruction []part) {
+// recolor gives the background the scene or the color that an instruction names.
+func (asked *request) recolor(prompt string, instruction []part) {
+	text := prompt[instruction[0].last.to:instruction[len(instruction)-1].last.to]
+	shown := scene.Read(text)
 	for i := range asked.edits {
-		for at, p := range instruction {
-			if m := p.means.modifier; m != nil && m.isColor() && asked.edits[i].isGround() {
-				asked.edits[i].args.color = m.name
-				instruction[at].class, instruction[at].means = filler, meaning{}
-			}
+		e := &asked.edits[i]
+		if e.isGround() && scene.Place(text) != "" {
+			e.operation, e.args = meant(Ground).edit, arguments{scene: text}
 		}
+		drop(instruction, func(p part) bool {
+			m := p.means.modifier
+			if e.isGround() && m != nil && m.isColor() && e.args.scene == "" {
+				e.args.color = m.name
+				return true
+			}
+			return e.isGround() && e.args.scene == text && (p.class != content || shown.Shows(strings.ToLower(prompt[p.first.from:p.last.to])))
+		})
 	}
 }
 
@@ -289,7 +317,11 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
 	// The function `nothing` treats the word for the background as an unknown word.
 	nothing := func() Area {
-		p.class, p.means = content, meaning{}
+		for i, other := range instruction {
+			if m := other.means.modifier; m != nil && m.isColor() || i == at {
+				instruction[i].class, instruction[i].means = content, meaning{}
+			}
+		}
 		return Whole
 	}
 	add := func() Area {
@@ -323,6 +355,8 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		return change("blur")
 	case name == personColor:
 		return change("grayscale")
+	case name == removed && others && p.first.text == "cut": // "cut out the dog"
+		return nothing()
 	case name == removed:
 		if e.args.removed = true; strings.HasPrefix(p.first.text, "green") || p.first.text == "chroma" {
 			e.args.color = "green"

@@ -41,9 +41,8 @@ func scratches(amount float64) Texture {
 			x, from := source.Float()*width, source.Float()*height
 			length, lean, strength := source.Between(0.15, 0.7), source.Between(-0.01, 0.01), source.Between(0.25, 0.8)
 			s.place(x, from, 0.02, length, func(dx, dy float64) float64 {
-				return amount * strength * smoothstep(
-					0.0016, 0.0004, math.Abs(dx-lean*math.Sin(dy*7)),
-				) * smoothstep(1, 0.6, math.Abs(dy)/length)
+				return amount * strength * smoothstep(0.0016, 0.0004,
+					math.Abs(dx-lean*math.Sin(dy*7))) * smoothstep(1, 0.6, math.Abs(dy)/length)
 			})
 		}
 		for range 40 {

@@ -21,10 +21,8 @@ func moods() []entry {
 
 func autumn() []Op {
 	return []Op{
-		grade(
-			shift(140, 55, -78, 1.25), shift(255, 50, 0, 0.7), warm(0.04), splitTone(30, 0.03, 75, 0.035), contrast(1.06, 0.5),
-			saturate(1.15),
-		),
+		grade(shift(140, 55, -78, 1.25), shift(255, 50, 0, 0.7), warm(0.04), splitTone(30, 0.03, 75, 0.035),
+			contrast(1.06, 0.5), saturate(1.15)),
 		Layer{Texture: inverse(petals(1, 0.02, 24)), Mode: Multiply, Tint: [3]float64{0.82, 0.36, 0.08}}.drifting(0.10, 0.16),
 		Layer{Texture: inverse(petals(1, 0.034, 7)), Mode: Multiply, Tint: [3]float64{0.72, 0.20, 0.05}}.drifting(0.17, 0.27),
 		Bloom{0.04, 0.7, 0.5},
@@ -33,10 +31,8 @@ func autumn() []Op {
 
 func spring() []Op {
 	return []Op{
-		grade(
-			light(0.09), contrast(0.92, 0.6), shift(140, 50, -6, 1.25), tint(350, 0.018), splitTone(330, 0.02, 350, 0.03),
-			vibrance(1.35),
-		),
+		grade(light(0.09), contrast(0.92, 0.6), shift(140, 50, -6, 1.25), tint(350, 0.018),
+			splitTone(330, 0.02, 350, 0.03), vibrance(1.35)),
 		screen(petals(0.95, 0.017, 34), 1, 0.72, 0.82).drifting(0.08, 0.13),
 		screen(petals(0.9, 0.03, 8), 1, 0.62, 0.76).drifting(0.15, 0.23),
 		Bloom{0.05, 0.66, 0.6},
@@ -56,10 +52,8 @@ func winter() []Op {
 func underwater() []Op {
 	return []Op{
 		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.006, Motion: Motion{Down: 0.11}},
-		grade(
-			saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02), contrast(1.06, 0.5),
-			light(-0.03),
-		),
+		grade(saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02),
+			contrast(1.06, 0.5), light(-0.03)),
 		Bloom{0.05, 0.6, 0.5},
 		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.13), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
 		Layer{Texture: vignette(0.75, 0.35), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),

@@ -19,16 +19,15 @@ const maxQuotation = 1000
 // quotedAt returns the quotation that starts at the first token. end is the offset of its end in bytes, or 0 if
 // there is none. After a word such as "text", capitalized words need no quotation marks: "add text Hello World".
 func quotedAt(prompt string, found []part, tokens []token) (text string, end int) {
-	t := tokens[0]
-	before, _ := utf8.DecodeLastRuneInString(prompt[:t.from])
-	closing, ok := closings()[before]
-	if !ok {
+	t, last := tokens[0], part{}
+	if len(found) > 0 {
+		last = found[len(found)-1]
+	}
+	gap := prompt[last.last.to:t.from]
+	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
+	if opening <= 0 || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
 		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
-		if len(found) == 0 || !capital(t) {
-			return "", 0
-		}
-		word := found[len(found)-1]
-		if !in("writings", word.last.text) || capital(word.first) || strings.Trim(prompt[word.last.to:t.from], " :") != "" {
+		if !in("writings", last.last.text) || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) {
 			return "", 0
 		}
 		for i, next := range tokens {
@@ -39,18 +38,32 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 		}
 		return strings.TrimSpace(prompt[t.from:]), len(prompt)
 	}
-	length := strings.IndexAny(prompt[t.from:min(len(prompt), t.from+maxQuotation)], closing)
-	if length <= 0 {
+	mark, size := utf8.DecodeRuneInString(gap[opening:])
+	from := last.last.to + opening + size
+	length := closingAt(prompt[from:min(len(prompt), from+maxQuotation)], closings()[mark])
+	if from+length <= t.from {
 		return "", 0
 	}
-	return strings.TrimSpace(prompt[t.from : t.from+length]), t.from + length
+	return strings.TrimSpace(prompt[from : from+length]), from + length
+}
+
+// closingAt returns the offset of the first closing mark that no letter follows, unlike the one in "It's", or -1.
+func closingAt(text, marks string) int {
+	for at, r := range text {
+		if strings.ContainsRune(marks, r) {
+			if next, _ := utf8.DecodeRuneInString(text[at+utf8.RuneLen(r):]); r != '\'' || !unicode.IsLetter(next) {
+				return at
+			}
+		}
+	}
+	return -1
 }
 
 // announces reports whether the parts before a quotation show that it is text to write.
 func announces(before []part) bool {
 	for i := len(before) - 1; i >= max(0, len(before)-6); i-- {
 		p := before[i]
-		if p.class == placing || p.means.edit != nil && p.means.edit.name == Title {
+		if p.class == placing || in("announcers", p.first.text) || p.means.edit != nil && p.means.edit.name == Title {
 			return true
 		}
 	}
@@ -77,7 +90,7 @@ func (asked *request) order(prompt string, instruction []part) {
 		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
 			p.class, p.means = content, meaning{}
 			continue
-		case p.means.edit.isSpan() && during(instruction[:i]):
+		case p.means.edit.isSpan() && segment(instruction, i):
 			p.class, p.means = content, meaning{} // "slow motion for the last 2 seconds"
 			continue
 		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
@@ -116,6 +129,9 @@ func (asked *request) order(prompt string, instruction []part) {
 		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; cuts && instead != "" {
 			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
 		}
+		if o.edit.name == "fade in and out" && o.given&end != 0 {
+			o.edit.operation = meant("fade out").edit
+		}
 		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
 			o.edit.operation = meant("slow motion").edit
 		}
@@ -124,7 +140,7 @@ func (asked *request) order(prompt string, instruction []part) {
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at) {
+			o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at, o.edit.Crops()) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -138,12 +154,29 @@ func (asked *request) order(prompt string, instruction []part) {
 // isSpan reports whether an edit keeps the first or the last seconds.
 func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" }
 
-// during reports whether the words before a phrase make it say when another edit applies: "for the last 2 seconds".
-func during(before []part) bool {
+// segment reports whether another change applies only to the seconds that the phrase names: "mute the first 3 seconds",
+// "slow motion for the last 2 seconds".
+func segment(instruction []part, at int) bool {
+	before := instruction[:at]
 	for len(before) > 1 && in("articles", before[len(before)-1].first.text) {
 		before = before[:len(before)-1]
 	}
-	return len(before) > 1 && in("purposes", before[len(before)-1].first.text)
+	if len(before) > 1 && in("purposes", before[len(before)-1].first.text) {
+		return true
+	}
+	if len(instruction[at].means.phrase) > 2 || in("keeps", instruction[at].first.text) {
+		return false
+	}
+	changes := func(p part) bool {
+		return p.means.look != nil || p.means.modifier != nil || p.means.edit != nil && !(p.means.edit.needs && p.means.edit.takes == seconds) && p.means.edit.name != "crop"
+	}
+	for i := at - 1; i >= 0 && instruction[i].class != joiner; i-- {
+		if changes(instruction[i]) {
+			return true
+		}
+	}
+	after := slices.IndexFunc(instruction[at+1:], func(p part) bool { return changes(p) || p.class == joiner })
+	return after >= 0 && changes(instruction[at+1+after])
 }
 
 // maxTitles limits how many texts a prompt can write.
@@ -227,10 +260,10 @@ func spread(p *part, at int, found []ordered, modified bool) {
 }
 
 // isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
-func isObject(instruction []part, at int) bool {
+func isObject(instruction []part, at int, crops bool) bool {
 	for _, p := range instruction[at+1:] {
 		switch {
-		case p.class == content && !isPersonWord(p):
+		case p.class == content && !(crops && isPersonWord(p)):
 			return true
 		case p.class == filler && len(p.arguments) == 0 && !p.whole:
 		default:

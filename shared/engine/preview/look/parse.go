@@ -86,14 +86,7 @@ func (asked *wishes) names() []string {
 		names = append(names, asked.medium.name)
 	}
 	for _, m := range asked.modifiers {
-		switch name := m.name; {
-		case m.by < 1:
-			names = append(names, name+" (slight)")
-		case m.by > 1:
-			names = append(names, name+" (strong)")
-		default:
-			names = append(names, name)
-		}
+		names = append(names, m.name+map[bool]string{m.by < 1: " (slight)", m.by > 1: " (strong)"}[true])
 	}
 	return names
 }

@@ -122,7 +122,7 @@ func parts(prompt string, known func(word string) bool) []part {
 		} else {
 			p.class = classOf(texts[at])
 			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
-				p.class = map[bool]class{true: filler, false: content}[in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
+				p.class = map[bool]class{true: filler, false: content}[length == 1 && in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
 			}
 			if a, taken := argumentAt(prompt, tokens[at:]); taken > 0 {
 				p.arguments, length = []argument{a}, taken
@@ -134,7 +134,7 @@ func parts(prompt string, known func(word string) bool) []part {
 				p.class = named
 			}
 		}
-		p.whole, p.scope = in("wholes", texts[at]), in("scopes", texts[at])
+		p.whole, p.scope = in("wholes", texts[at]), in("scopes", texts[at]) && p.class != content
 		p.last = tokens[at+length-1]
 		found = append(found, p)
 		at += length
@@ -190,11 +190,12 @@ func instructions(all []part) [][]part {
 			joined := all[i-1].class == joiner
 			switch p.class {
 			case placing, turning, thing:
-				begins = (current[0].class != negation || joined) && !in("finals", p.first.text)
+				begins = (current[0].class != negation || joined || sparedBy(current) != Whole) && !in("finals", p.first.text)
 			case negation:
 				begins = true
 			default:
-				begins = joined && (sparedBy(current) != Whole || about(all[i:]) == Person && about(current) == Background)
+				begins = joined && (sparedBy(current) != Whole || isColored(current) || in("keeps", current[0].first.text) ||
+					about(all[i:])+about(current) == Person+Background)
 			}
 		}
 		if begins {
@@ -213,6 +214,11 @@ func count(parts []part, c class) int {
 		}
 	}
 	return n
+}
+
+// names reports whether an instruction names an object that a color before or after it may describe.
+func names(instruction []part) bool {
+	return instruction[0].class != negation && count(instruction, content) > 0
 }
 
 // isLocal reports whether an instruction is about an object in the picture: it adds an object that
@@ -255,8 +261,12 @@ func plain(all []part) {
 	worded := slices.ContainsFunc(all, func(p part) bool { return p.class == named && !strings.ContainsAny(emoji, p.first.text) })
 	for i, purpose := 0, false; i < len(all); i++ {
 		p := &all[i]
-		if purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause; purpose && p.class == content {
+		if purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause; purpose && p.class == content && len(p.arguments) == 0 ||
+			i > 0 && p.class == content && isPersonWord(*p) && (all[i-1].first.text == "of" || i > 1 && all[i-2].first.text == "of") {
 			p.class = filler
+		}
+		if strings.HasPrefix(p.first.text, "colo") && i > 1 && (in("keeps", all[i-1].first.text) || in("keeps", all[i-2].first.text)) {
+			p.class = content // "keep the colors"
 		}
 		purpose = purpose || in("purposes", p.first.text) && i > 0 && all[i-1].class != negation
 		if worded && p.class == named && strings.ContainsAny(emoji, p.first.text) {
@@ -280,7 +290,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	var ignored []part
 	for i, instruction := range split {
 		beside := areas[i] == Whole && isBare(instruction) &&
-			(i > 0 && count(split[i-1], content) > 0 || i+1 < len(split) && count(split[i+1], content) > 0)
+			(i > 0 && names(split[i-1]) || i+1 < len(split) && names(split[i+1]))
 		switch {
 		case instruction[0].class == negation || count(instruction, refusal) > 0:
 			if kept++; excludes(instruction) && len(split) > 1 {

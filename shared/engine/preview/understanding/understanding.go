@@ -70,7 +70,7 @@ func ofLook(asked Request) Result {
 			unfit = append(unfit, e.Phrase)
 		default:
 			if asked.Kind != catalog.Image {
-				e, opaque = e.Opaque(), e.Clear()
+				e, opaque = e.Opaque(), opaque || e.Clear()
 			}
 			r.Edits = append(r.Edits, e)
 			r.Understood = append(r.Understood, e.Label())
