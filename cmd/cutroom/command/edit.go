@@ -59,9 +59,7 @@ func (Edit) Help() string {
 		"failure, and skips existing results, so you can repeat the command to complete it."
 }
 
-func (c *Edit) Run(ctx context.Context, s *Invocation) error {
-	return c.run(ctx, s, "")
-}
+func (c *Edit) Run(ctx context.Context, s *Invocation) error { return c.run(ctx, s, "") }
 
 // run performs the edit with the named model, or with the latest model of the given kind. If kind is empty, the type
 // of the input decides.

@@ -166,9 +166,7 @@ func (m *Model) Plan(resolution, orientation string, input Size, rate float64) P
 	return Plan{size.Width, size.Height, fps}
 }
 
-func nearestEven(a, b int) int {
-	return max(2, (a+b)/(2*b)*2)
-}
+func nearestEven(a, b int) int { return max(2, (a+b)/(2*b)*2) }
 
 type FieldType string
 

@@ -69,9 +69,8 @@ func endedFirst(keys []Key) []Key {
 //
 // Errors: fault.Forbidden if the key would outlive the admin key or have more permissions; fault.Unauthorized if the
 // admin key has been revoked; fault.Conflict if the account has MaxKeys active keys.
-func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
-	secret string, key Key, err error,
-) {
+func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (secret string,
+	key Key, err error) {
 	if request, err = request.inherit(by); err != nil {
 		return "", Key{}, err
 	}

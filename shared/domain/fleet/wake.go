@@ -83,9 +83,8 @@ const (
 
 // Follow repeats Rise until it no longer raises the number, at most MostRises times. The function `wait` returns
 // false if the context has ended. Follow returns the combined change.
-func (f *Fleet) Follow(
-	ctx context.Context, change Change, wait func(context.Context, time.Duration) bool,
-) (Change, error) {
+func (f *Fleet) Follow(ctx context.Context, change Change,
+	wait func(context.Context, time.Duration) bool) (Change, error) {
 	last := change
 	for range MostRises {
 		if !last.Rose() || !wait(ctx, RiseEvery) {

@@ -52,9 +52,8 @@ const maxWalks = 3
 // last page. A page may be short or even empty although more pages follow. Jobs with expired records are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
-func (s *Service) List(
-	ctx context.Context, account string, filter Filter, cursor string, limit int,
-) ([]Job, string, error) {
+func (s *Service) List(ctx context.Context, account string, filter Filter, cursor string,
+	limit int) ([]Job, string, error) {
 	after := ""
 	if cursor != "" {
 		var err error

@@ -34,9 +34,8 @@ type Store interface {
 	// the limit. Only jobs with ids lower than `after` are listed, and a job with that id need not exist. If `after`
 	// is empty, List starts with the highest id. It may return fewer jobs although more follow. next is the id to
 	// continue from, or empty at the end. Jobs accepted within the last second may be missing.
-	List(
-		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
-	) (jobs []Job, next string, err error)
+	List(ctx context.Context, account string, filter Filter, after string, limit int,
+		now time.Time) (jobs []Job, next string, err error)
 
 	// Forget deletes a job's record, but only if the job has ended.
 	Forget(ctx context.Context, id string) error

@@ -132,9 +132,8 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 
 // reads yields a job repeatedly until it has ended or a read fails. The function pause receives the job as last read,
 // or the zero value before the first read.
-func (s *Service) reads(
-	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
-) iter.Seq2[Job, error] {
+func (s *Service) reads(ctx context.Context, account, id string,
+	pause func(last Job, now time.Time) time.Duration) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var changed <-chan struct{}
 		if s.config.Watcher != nil {

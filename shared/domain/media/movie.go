@@ -104,9 +104,8 @@ func movieTime(w *window, b box) (scale, duration uint64) {
 	case len(content) >= 32 && content[0] == 1:
 		return uint64(binary.BigEndian.Uint32(content[20:])), known(binary.BigEndian.Uint64(content[24:]), math.MaxUint64)
 	case len(content) >= 20 && content[0] == 0:
-		return uint64(binary.BigEndian.Uint32(content[12:])), known(
-			uint64(binary.BigEndian.Uint32(content[16:])), math.MaxUint32,
-		)
+		return uint64(binary.BigEndian.Uint32(content[12:])), known(uint64(binary.BigEndian.Uint32(content[16:])),
+			math.MaxUint32)
 	}
 	return 0, 0
 }

@@ -76,9 +76,7 @@ func webpPicture(kind string, content []byte) (width, height int) {
 	return 0, 0
 }
 
-func uint24(b []byte) uint32 {
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
-}
+func uint24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
 // readJPEG reads the segments (ITU-T T.81, annex B) up to the frame header.
 func readJPEG(w *window) (info Info, still Still) {

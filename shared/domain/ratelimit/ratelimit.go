@@ -46,9 +46,8 @@ func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, 
 
 // count updates a name's time. The function `move` receives how far the time is ahead of now and returns the new
 // value.
-func (l *Limiter) count(
-	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
-) State {
+func (l *Limiter) count(name string, n int, r Rate,
+	move func(ahead, cost time.Duration) (to time.Duration, allowed bool)) State {
 	if r.PerSecond <= 0 {
 		return Unlimited()
 	}

@@ -28,9 +28,8 @@ type Deliverer struct {
 // Deliver makes a due attempt and returns the next one, if any. If the attempt is already recorded,
 // another caller has made it and will schedule the next one. After an error the attempt must be
 // made again, even if only recording it failed. Receivers recognize the message by its id.
-func (d *Deliverer) Deliver(
-	ctx context.Context, scheduled ScheduledAttempt,
-) (next ScheduledAttempt, follows bool, err error) {
+func (d *Deliverer) Deliver(ctx context.Context,
+	scheduled ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
 	e, err := d.Events.event(ctx, scheduled.Event)
 	if fault.Is(err, fault.NotFound) {
 		return ScheduledAttempt{}, false, nil
@@ -65,9 +64,8 @@ func (d *Deliverer) Deliver(
 
 // Follow returns the attempt after the given one, in case the caller stopped before scheduling it. follows is false
 // if no attempt follows, or the next attempt has already been made.
-func (d *Deliverer) Follow(
-	ctx context.Context, scheduled ScheduledAttempt,
-) (next ScheduledAttempt, follows bool, err error) {
+func (d *Deliverer) Follow(ctx context.Context,
+	scheduled ScheduledAttempt) (next ScheduledAttempt, follows bool, err error) {
 	made, err := d.Store.Attempts(ctx, scheduled.Event)
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)

@@ -79,9 +79,8 @@ type end struct {
 
 // start starts due attempts. busy maps the events of attempts in progress to accounts. Such an attempt remains due
 // until it is recorded, and counts toward its account's limit.
-func (l *Loop) start(
-	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
-) error {
+func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time,
+	ended chan<- end) error {
 	if len(busy) >= atOnce {
 		return nil
 	}

@@ -68,12 +68,11 @@ type Config struct {
 }
 
 type Engine struct {
-	pool      pool
-	workflows map[string]*workflow
-	finisher  transfer.Finisher
-	random    io.Reader
-	stall     time.Duration
-	pollEvery time.Duration
+	pool             pool
+	workflows        map[string]*workflow
+	finisher         transfer.Finisher
+	random           io.Reader
+	stall, pollEvery time.Duration
 }
 
 var (
@@ -134,9 +133,8 @@ func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
 // Run edits as specified by [engine.Engine]. If no server can accept the run, Run waits for one, so that a server
 // restart does not use up one of the job's attempts.
-func (e *Engine) Run(
-	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (report engine.Outcome, err error) {
+func (e *Engine) Run(ctx context.Context, spec engine.Spec,
+	progress func(engine.Progress)) (report engine.Outcome, err error) {
 	defer panics.Error(&err)
 	report.Engine = Name
 	w, known := e.workflows[spec.Model]

@@ -14,9 +14,8 @@ import (
 // settleEvery is how often the history is checked for a run that should appear there soon.
 const settleEvery = 50 * time.Millisecond
 
-func (r *run) follow(
-	ctx context.Context, stop context.CancelCauseFunc, listening *listener, m *meter,
-) (*record, error) {
+func (r *run) follow(ctx context.Context, stop context.CancelCauseFunc, listening *listener,
+	m *meter) (*record, error) {
 	r.progress(engine.Progress{Fraction: prepared, Stage: "wait"})
 	stalled := time.AfterFunc(r.engine.stall, func() { stop(errStalled) })
 	defer stalled.Stop()

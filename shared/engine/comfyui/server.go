@@ -66,9 +66,7 @@ type statusError struct {
 	body   []byte
 }
 
-func (e *statusError) Error() string {
-	return fmt.Sprintf("the server returned status %d", e.status)
-}
+func (e *statusError) Error() string { return fmt.Sprintf("the server returned status %d", e.status) }
 
 func (s *server) header() http.Header {
 	header := http.Header{}
@@ -80,9 +78,8 @@ func (s *server) header() http.Header {
 
 // send sends a request. The caller must close the response's body. A status other than 200 is
 // returned as a [*statusError].
-func (s *server) send(
-	ctx context.Context, method, path string, body io.Reader, contentType string,
-) (*http.Response, error) {
+func (s *server) send(ctx context.Context, method, path string, body io.Reader,
+	contentType string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return nil, err

@@ -186,9 +186,8 @@ func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceIm
 
 // set sends a change. Once the server has applied it, set remembers it. Errors: fault.Invalid if
 // the server rejects it; fault.Unavailable.
-func (e *liveEditor) set(
-	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
-) (reported engine.Outcome, err error) {
+func (e *liveEditor) set(ctx context.Context, message func(number uint32) ([]byte, error),
+	remember func()) (reported engine.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.live.frame)
 	defer cancel()
 	if err := e.lock(ctx); err != nil {

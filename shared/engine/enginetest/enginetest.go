@@ -126,9 +126,8 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	frame := 1 / float64(spec.FPS)
 	frames := max(1, math.Round(spec.Duration.Seconds()*float64(spec.FPS)))
 	if math.Abs(info.FrameRate-float64(spec.FPS)) > 0.01 || math.Abs(info.Duration.Seconds()-frames*frame) > frame {
-		s.Errorf(
-			"the result has %g frames a second in %s, want %d in %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame,
-		)
+		s.Errorf("the result has %g frames a second in %s, want %d in %gs", info.FrameRate, info.Duration, spec.FPS,
+			frames*frame)
 	}
 	if want := spec.Data != nil && spec.Data.Info.Audio; info.Audio != want {
 		s.Errorf("the result has sound: %t, want %t", info.Audio, want)

@@ -30,10 +30,8 @@ Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. 
 Answer with the prompt alone, in the language of the user's prompt.`
 
 type Enhancer struct {
-	client *http.Client
-	url    string
-	model  string
-	key    string
+	client          *http.Client
+	url, model, key string
 }
 
 // FromSettings takes the values of the CUTROOM_ENHANCE_… settings. It returns nil if all are empty.

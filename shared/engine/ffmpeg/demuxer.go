@@ -36,9 +36,8 @@ const maxStreams = 64
 func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
-		return nil, engine.InvalidInput(
-			fmt.Errorf("no demuxer for type %q", mime), "The file is neither a video nor an image.",
-		)
+		return nil, engine.InvalidInput(fmt.Errorf("no demuxer for type %q", mime),
+			"The file is neither a video nor an image.")
 	}
 	options := []string{
 		"-protocol_whitelist", "file",

@@ -38,9 +38,8 @@ func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engin
 
 // develop is like ReadImage but does not probe, and returns videos unchanged. If side is not 0, it limits the longer
 // side of a picture that needs conversion. A larger picture is also scaled down.
-func (t *Tools) develop(
-	ctx context.Context, folder string, input engine.Input, side int, most time.Duration,
-) (engine.Input, error) {
+func (t *Tools) develop(ctx context.Context, folder string, input engine.Input, side int,
+	most time.Duration) (engine.Input, error) {
 	if kind, _ := media.Find(input.MIME); !kind.Image || kind.Video {
 		return input, nil
 	}
@@ -145,9 +144,8 @@ var (
 )
 
 // unpack converts a HEIC or AVIF file to a PNG in the folder and returns the remaining corrections.
-func (t *Tools) unpack(
-	ctx context.Context, folder string, file io.ReaderAt, size int64, still media.Still, most time.Duration,
-) (engine.Input, media.Still, error) {
+func (t *Tools) unpack(ctx context.Context, folder string, file io.ReaderAt, size int64, still media.Still,
+	most time.Duration) (engine.Input, media.Still, error) {
 	input := engine.Input{Path: filepath.Join(folder, unpacked), MIME: "image/png"}
 	if t.heif.Path == "" {
 		return input, still, engine.InvalidInput(nil, "This server lacks heif-convert, which reads HEIC and AVIF pictures."+

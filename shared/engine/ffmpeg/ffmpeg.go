@@ -194,9 +194,8 @@ func (t *Tools) check(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf(
-			"%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg.Path, strings.Join(missing, ", "), installation,
-		)
+		return fmt.Errorf("%s lacks %s; install a full build of FFmpeg with %s", t.ffmpeg.Path,
+			strings.Join(missing, ", "), installation)
 	}
 	return nil
 }

@@ -26,9 +26,8 @@ const (
 // measure reads packet times. It counts the pictures and finds the duration of a video that does not declare it, such
 // as a browser recording. The duration includes sound before and after the pictures. measure stops when a limit is
 // exceeded.
-func (t *Tools) measure(
-	ctx context.Context, path, mime string, info media.Info,
-) (duration time.Duration, packets int, err error) {
+func (t *Tools) measure(ctx context.Context, path, mime string,
+	info media.Info) (duration time.Duration, packets int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	read, write, err := os.Pipe()

@@ -168,9 +168,8 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	return t.inputError(ctx, f, message)
 }
 
-func (t *Tools) ask(
-	ctx context.Context, path, mime string, args ...string,
-) (report probeReport, log string, err error) {
+func (t *Tools) ask(ctx context.Context, path, mime string,
+	args ...string) (report probeReport, log string, err error) {
 	out := &capped{limit: maxReport}
 	if log, err = t.runProbe(ctx, path, mime, out, append(args, "-of", "json")...); err != nil {
 		return report, log, err
@@ -181,9 +180,8 @@ func (t *Tools) ask(
 	return report, log, nil
 }
 
-func (t *Tools) runProbe(
-	ctx context.Context, path, mime string, out io.Writer, args ...string,
-) (log string, err error) {
+func (t *Tools) runProbe(ctx context.Context, path, mime string, out io.Writer,
+	args ...string) (log string, err error) {
 	input, err := t.sandbox(mime, t.maxPixels())
 	if err != nil {
 		return "", err

@@ -41,8 +41,7 @@ type process struct {
 
 type failure struct {
 	// program is a path, or "" if the run succeeded but produced nothing.
-	program string
-	log     string
+	program, log string
 	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
@@ -52,9 +51,7 @@ type failure struct {
 	err      error
 }
 
-func (f *failure) Error() string {
-	return fmt.Sprintf("ffmpeg: %v: %s", f.err, f.log)
-}
+func (f *failure) Error() string { return fmt.Sprintf("ffmpeg: %v: %s", f.err, f.log) }
 
 func (f *failure) Unwrap() error { return f.err }
 

@@ -142,6 +142,4 @@ func readProgress(r io.Reader, report func(time.Duration)) {
 	_, _ = io.Copy(io.Discard, r)
 }
 
-func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
-}
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

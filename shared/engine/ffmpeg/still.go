@@ -30,9 +30,8 @@ const stillTime = 5 * time.Second
 //
 // Errors: fault.Invalid if the bytes are not a decodable picture of the type; fault.Unavailable if the machine is at
 // fault.
-func (t *Tools) Still(
-	ctx context.Context, data []byte, mime string, side int,
-) (pixels []byte, size catalog.Size, err error) {
+func (t *Tools) Still(ctx context.Context, data []byte, mime string,
+	side int) (pixels []byte, size catalog.Size, err error) {
 	if kind, _ := media.Find(mime); !kind.Image {
 		return nil, size, fault.New(fault.Invalid, "The file is not an image.")
 	}
@@ -94,9 +93,8 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	}
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	args = append(append(args, input...), "-i", "pipe:0")
-	return append(
-		args, "-map", "0:v:0", "-vf", "setsar=1,"+fitted(side), "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1",
-	)
+	return append(args, "-map", "0:v:0", "-vf", "setsar=1,"+fitted(side), "-frames:v", "1", "-c:v", "pam", "-f",
+		"image2pipe", "pipe:1")
 }
 
 // fitted scales a picture down for readStill if its longer side exceeds the given number of pixels.

@@ -39,11 +39,10 @@ type Config struct {
 }
 
 type Engine struct {
-	client         *http.Client
-	videos, images string
-	key            string
-	finisher       transfer.Finisher
-	pollEvery      time.Duration
+	client              *http.Client
+	videos, images, key string
+	finisher            transfer.Finisher
+	pollEvery           time.Duration
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -91,9 +90,7 @@ const Name = "openai"
 
 // Run edits as [engine.Engine] specifies. It reports the stages "generate" and "finish". When the context ends, Run
 // deletes the video on the server.
-func (e *Engine) Run(
-	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (engine.Outcome, error) {
+func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	report := engine.Outcome{Engine: Name}
 	if spec.Kind == catalog.Image {
 		return report, e.image(ctx, spec, progress)
@@ -106,9 +103,8 @@ func (e *Engine) Run(
 
 // call returns the response, which the caller must close. A status other than 200 is an error.
 // Errors: the context's; [*engine.Error].
-func (e *Engine) call(
-	ctx context.Context, method, target string, body io.Reader, contentType string,
-) (*http.Response, error) {
+func (e *Engine) call(ctx context.Context, method, target string, body io.Reader,
+	contentType string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {
 		return nil, fmt.Errorf("openaimedia: %w", err)

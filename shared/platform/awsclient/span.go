@@ -31,9 +31,8 @@ type spans struct{ tracer api.Tracer }
 
 func (spans) ID() string { return "CutroomSpan" }
 
-func (s spans) HandleInitialize(
-	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
-) (middleware.InitializeOutput, middleware.Metadata, error) {
+func (s spans) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
+	next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 	if !api.SpanContextFromContext(ctx).IsSampled() {
 		return next.HandleInitialize(ctx, in)
 	}

@@ -125,9 +125,8 @@ func (f *Sandbox) Lacks() []string {
 			"a decoder may read everything that the server's user can")
 	}
 	if !f.layers.Namespaces {
-		lacks = append(
-			lacks, "no namespaces: only the other layers keep a decoder from the server's network and processes",
-		)
+		lacks = append(lacks,
+			"no namespaces: only the other layers keep a decoder from the server's network and processes")
 	}
 	if f.root && !f.layers.User {
 		lacks = append(lacks, "no separate user for decoders: run the server as an ordinary user")

@@ -28,9 +28,8 @@ var raceTests = []test{
 	}},
 	{"accept one id once", func(s *suite) {
 		j := s.new(job.VideoLane, "acme")
-		won := conformance.Winners(
-			s, conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited,
-		)
+		won := conformance.Winners(s,
+			conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited)
 		s.same("calls that succeeded", len(won), racers)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1, AccountOpen: 1})
 	}},

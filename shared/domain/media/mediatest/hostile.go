@@ -14,14 +14,11 @@ import (
 )
 
 // Playlist creates an HLS playlist with one segment, in a file named like a video.
-func Playlist(t testing.TB, uri string) string {
-	return write(t, "playlist.mp4", playlist(uri))
-}
+func Playlist(t testing.TB, uri string) string { return write(t, "playlist.mp4", playlist(uri)) }
 
 func playlist(uri string) []byte {
-	return fmt.Appendf(
-		nil, "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n", uri,
-	)
+	return fmt.Appendf(nil,
+		"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n", uri)
 }
 
 // DisguisedPlaylist creates a file that starts with the first box of an MP4, followed by a playlist.

@@ -104,14 +104,11 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 	for i, reference := range references {
 		targets := []struct{ name, target string }{{"an address", address}, {"a file", file}}
 		to, head := targets[i%2], heads[i%len(heads)]
-		add(
-			reference.name+" with "+to.name, head.mime, true, write(t, "plain", fmt.Appendf(nil, reference.text, to.target)),
-		)
+		add(reference.name+" with "+to.name, head.mime, true,
+			write(t, "plain", fmt.Appendf(nil, reference.text, to.target)))
 		to = targets[1-i%2]
-		add(
-			reference.name+" with "+to.name+" disguised as "+head.mime, head.mime, true,
-			write(t, "disguised", fmt.Appendf([]byte(head.head), reference.text, to.target)),
-		)
+		add(reference.name+" with "+to.name+" disguised as "+head.mime, head.mime, true,
+			write(t, "disguised", fmt.Appendf([]byte(head.head), reference.text, to.target)))
 	}
 	for _, head := range heads {
 		add("noise after the head of "+head.mime, head.mime, true, Noise(t, []byte(head.head), 32<<10))

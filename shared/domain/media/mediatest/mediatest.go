@@ -136,9 +136,8 @@ func (v Video) filters() []string {
 		filters = append(filters, v.Filter)
 	}
 	if v.Flash {
-		filters = append(
-			filters, "drawbox=c=white:t=fill:enable='lt(mod(t,0.5),1/"+strconv.FormatFloat(v.FPS, 'f', -1, 64)+")'",
-		)
+		filters = append(filters,
+			"drawbox=c=white:t=fill:enable='lt(mod(t,0.5),1/"+strconv.FormatFloat(v.FPS, 'f', -1, 64)+")'")
 	}
 	if v.Variable {
 		filters = append(filters, "setpts='(N+0.4*mod(N,3))/FR/TB'")

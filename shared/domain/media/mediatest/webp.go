@@ -17,11 +17,8 @@ func WebPOverCanvas(t testing.TB) []byte {
 	}
 	size := int(binary.LittleEndian.Uint32(lossy[at+4:]))
 	const hasAlpha = 0x10
-	return webP(
-		webPChunk("VP8X", webPCanvas(hasAlpha, 1, 1)),
-		webPChunk("ALPH", []byte{0, 0xff}),
-		webPChunk("VP8 ", lossy[at+8:][:size]),
-	)
+	return webP(webPChunk("VP8X", webPCanvas(hasAlpha, 1, 1)), webPChunk("ALPH", []byte{0, 0xff}),
+		webPChunk("VP8 ", lossy[at+8:][:size]))
 }
 
 // WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 but contains a lossless,

@@ -28,17 +28,16 @@ type Server struct {
 	// Preview, if not nil, is sent as the preview of each node that runs.
 	Preview []byte
 
-	mu      sync.Mutex
-	uploads map[string][]byte
-	saved   map[string][]byte
-	running *job
-	history map[string]any
-	sockets map[string]*websocket.Conn
-	runs    sync.WaitGroup
-	calls   []string
-	number  int
-	turn    sync.Mutex
-	pending []*job
+	mu             sync.Mutex
+	uploads, saved map[string][]byte
+	running        *job
+	history        map[string]any
+	sockets        map[string]*websocket.Conn
+	runs           sync.WaitGroup
+	calls          []string
+	number         int
+	turn           sync.Mutex
+	pending        []*job
 }
 
 type job struct {
