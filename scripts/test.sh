@@ -159,14 +159,14 @@ race() {
 }
 pictures() {
 	# shellcheck disable=SC2086 # a list of packages
-	trusting "released test" . -p 1 $pictures
+	trusting "released test" . -p 2 $pictures
 }
 # These tests read the entire repository, also through Git and Go, so Go cannot know their dependencies.
 repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Run five sequences of stages concurrently, which test at most seven packages at a time. The tests of the deployment
+# Run five sequences of stages concurrently, which test at most eight packages at a time. The tests of the deployment
 # and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
 # time, each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &

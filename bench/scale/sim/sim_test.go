@@ -53,12 +53,12 @@ func TestBadWindowLosesAndRepeatsNoJobs(t *testing.T) {
 	}
 }
 
-// For an hour and a half, only a fifth of the needed workers run. Accepted jobs still end in time, because admission
+// For 45 minutes, only a fifth of the needed workers run. Accepted jobs still end in time, because admission
 // rejects the others. It does not count workers that fail to start. It limits each account's waiting jobs to its
 // turns among the accounts. It rejects images whose turn would come too late.
 func TestFewWorkersCompleteAcceptedJobs(t *testing.T) {
 	t.Parallel()
-	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
+	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 40 * time.Minute, WarmUp: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestFewWorkersCompleteAcceptedJobs(t *testing.T) {
 		one.kill()
 	}
 	r := exact(t, w, nil)
-	if part := float64(r.Completed) / float64(r.Ended); part < 0.97 || r.Ended < 400 {
+	if part := float64(r.Completed) / float64(r.Ended); part < 0.97 || r.Ended < 200 {
 		t.Errorf("%.3f of %d accepted jobs ended in time", part, r.Ended)
 	}
 	if r.Rejected["jobs: limited"] == 0 {

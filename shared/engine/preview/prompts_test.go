@@ -3,6 +3,7 @@ package preview_test
 import (
 	"image"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,8 +30,9 @@ func (p played) changed(area image.Rectangle) float64 {
 
 func between(a, b picture) float64 { return difference([]picture{a}, []picture{b}) }
 
-// typed returns a request for 0.4 seconds of a clip, for its first picture, or for a text to video.
-func typed(t *testing.T, kind catalog.Kind, prompt, clip string) engine.Spec {
+// typed returns a request for 0.4 seconds of a clip, for its first picture, or for a text to video. It keeps the picture
+// in the folder for later calls.
+func typed(t *testing.T, folder string, kind catalog.Kind, prompt, clip string) engine.Spec {
 	spec := small(t, prompt)
 	spec.Kind, spec.Data, spec.Duration = kind, nil, 400*time.Millisecond
 	if clip == personClip {
@@ -40,8 +42,10 @@ func typed(t *testing.T, kind catalog.Kind, prompt, clip string) engine.Spec {
 	case catalog.Edit:
 		spec.Data = input(t, clip, false)
 	case catalog.Image:
-		still := filepath.Join(t.TempDir(), "still.png")
-		mediatest.Run(t, "-i", clip, "-frames:v", "1", still)
+		still := filepath.Join(folder, filepath.Base(clip)+".png")
+		if _, err := os.Stat(still); err != nil {
+			mediatest.Run(t, "-i", clip, "-frames:v", "1", still)
+		}
 		spec.Data, spec.FPS, spec.Duration = input(t, still, true), 0, 0
 	}
 	return spec
@@ -50,11 +54,12 @@ func typed(t *testing.T, kind catalog.Kind, prompt, clip string) engine.Spec {
 // A new user types these prompts first. Each does what it says, or its notice says that it does not.
 func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 	const text, clip, both = 1, 2, 3 // text to video, a clip, a clip and a picture
+	folder := t.TempDir()
 	scenery := func(prompt string) picture {
-		spec := typed(t, catalog.TextToVideo, prompt, "")
+		spec := typed(t, folder, catalog.TextToVideo, prompt, "")
 		return frames(t, run(t, spec), spec.Size)[0]
 	}
-	usual := loudness(t, run(t, typed(t, catalog.Edit, "", sample)))
+	usual := loudness(t, run(t, typed(t, folder, catalog.Edit, "", sample)))
 	gray := func(p played) bool { return p.now.color < 2 && p.now.edges < 1.5*p.old.edges }
 	strokes := func(p played) bool {
 		return p.now.grain > 5*p.old.grain && p.now.color > 1.3*p.old.color && likeness(p.before[0], p.after[0]) > 0.4
@@ -144,7 +149,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]
 		for _, kind := range kinds {
 			t.Run(string(kind)+" "+c.prompt, func(t *testing.T) {
-				spec := typed(t, kind, c.prompt, c.from)
+				spec := typed(t, folder, kind, c.prompt, c.from)
 				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 				if err != nil {
 					t.Fatal(err)
