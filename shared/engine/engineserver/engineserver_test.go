@@ -347,23 +347,6 @@ func TestCancellationClosesConnection(t *testing.T) {
 	<-left
 }
 
-func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
-	t.Parallel()
-	const nobody = "http://127.0.0.1:1"
-	e, err := engineserver.New(engineserver.Config{URL: nobody, Starting: shortSilence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var failure *engine.Error
-	if _, err := e.Run(t.Context(), newSpec(t), nil); !errors.As(err, &failure) || !failure.Retryable ||
-		failure.Message != "The engine cannot be reached." {
-		t.Errorf("error %v", err)
-	}
-	if e.Health(t.Context()) == nil {
-		t.Error("a server that is not running is healthy")
-	}
-}
-
 // A server may take longer to start than it may be silent during a run.
 func TestRunWaitsForLateServer(t *testing.T) {
 	spec := newSpec(t)

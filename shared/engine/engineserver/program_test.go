@@ -15,7 +15,7 @@ import (
 func TestEngineProgramConforms(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, url, await.MaxTest),
+		Engine: newConverting(t, url, await.MaxTest),
 		Models: map[catalog.Kind]string{
 			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
