@@ -90,11 +90,11 @@ tools=$!
 # less often. Large packages wait for one another, so two builds run at a time.
 # shellcheck disable=SC2086 # lists of packages
 compile() {
-	GOGC=400 racing list -test -export $watched &
+	GOGC=400 racing list -test -export $watched >test-output/watched &
 	raced=$!
-	GOGC=400 released list -test -export $unwatched && wait "$raced"
+	GOGC=400 released list -test -export $unwatched >test-output/unwatched && wait "$raced"
 }
-took "compile" compile >test-output/packages
+took compile compile
 
 # Link the programs of cmd once, for all packages that test them: see programtest.Build. Replace a program only if it
 # has changed, because Go reuses a test's results only while the program's date stays the same.
