@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// maxPixelRate limits the decoded pixels per second of a session's video: the largest frames, 60 times a second. A
-// packet can hold a frame that takes milliseconds, so a limit of packets is not enough.
+// maxPixelRate limits the decoded pixels per second of a session's video: the largest frames, 60 times a second, or
+// small ones 240 times. A packet can hold a frame that takes milliseconds, so a limit of packets is not enough.
 const maxPixelRate = 60 * vp8.MaxPixels
 
 // videoPace decides which frames of a video are decoded.
@@ -24,10 +24,13 @@ func newVideoPace() *videoPace {
 	return &videoPace{pixels: rate.NewLimiter(maxPixelRate, maxPixelRate)}
 }
 
+// extended returns a frame's side as the decoder processes it: in whole macroblocks, with a border.
+func extended(side int) int { return (side+15)&^15 + 64 }
+
 // admits returns false for frames above the limit and for later frames that depend on them.
 func (p *videoPace) admits(frame []byte, now time.Time) bool {
 	if header, ok := vp8.Inspect(frame); ok && header.Key {
-		p.size, p.gap = min(header.Width*header.Height, vp8.MaxPixels), false
+		p.size, p.gap = min(max(extended(header.Width)*extended(header.Height), vp8.MaxPixels/4), vp8.MaxPixels), false
 	}
 	p.gap = p.gap || !p.pixels.AllowN(now, p.size)
 	return !p.gap
