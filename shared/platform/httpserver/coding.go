@@ -57,6 +57,24 @@ func Decompress(r *http.Request, most int64, reserve Reserve) (ok bool) {
 	return true
 }
 
+// decoding holds one element for each body that AwaitCompressed has returned.
+var decoding = make(chan struct{}, 8)
+
+// AwaitCompressed reads a request's body if it is compressed, because decoders use memory and must not wait for the
+// network. source reads the body up to a limit. Call release after decoding.
+func AwaitCompressed(r *http.Request, source io.Reader) (release func(), err error) {
+	if r.Header["Content-Encoding"] == nil {
+		return func() {}, nil
+	}
+	packed, err := io.ReadAll(source)
+	if err != nil {
+		return nil, err
+	}
+	decoding <- struct{}{}
+	r.Body = io.NopCloser(bytes.NewReader(packed))
+	return func() { <-decoding }, nil
+}
+
 // compressedTime limits how long a compressed body may take to arrive. A few of its bytes may hold megabytes of memory.
 const compressedTime = 30 * time.Second
 

@@ -16,14 +16,12 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// maxJSON limits JSON bodies, in bytes, and maxPublicJSON those that need no credential.
-const maxJSON, maxPublicJSON = 256 << 10, 16 << 10
+// maxJSON limits JSON bodies, in bytes, and maxPublicJSON those that need no credential. Thousands of connections may
+// hold such a body at once.
+const maxJSON, maxPublicJSON = 64 << 10, 16 << 10
 
 // maxJSONValues limits the number of values and member names in a JSON body.
 const maxJSONValues = 10_000
-
-// decoding holds one element for each body that is being decompressed.
-var decoding = make(chan struct{}, 8)
 
 // jsonObject maps member names to undecoded values. A null member counts as absent, and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
@@ -38,15 +36,12 @@ func readLongJSON(r *http.Request, most int64, advice string) (jsonObject, error
 	if r.ContentLength > most {
 		return nil, tooLarge
 	}
-	if r.Header["Content-Encoding"] != nil && most <= maxJSON {
-		// Longer bodies have arrived already (spool). Decoders use memory, so no decoder waits for bytes from the network.
-		packed, err := io.ReadAll(&body{source: r.Body, left: most, tooLarge: tooLarge})
+	if most <= maxJSON { // longer bodies have arrived already: see spool
+		release, err := httpserver.AwaitCompressed(r, &body{source: r.Body, left: most, tooLarge: tooLarge})
 		if err != nil {
 			return nil, err
 		}
-		decoding <- struct{}{}
-		defer func() { <-decoding }()
-		r.Body = io.NopCloser(bytes.NewReader(packed))
+		defer release()
 	}
 	if !httpserver.Decompress(r, most, nil) {
 		return nil, fault.New(fault.UnsupportedCoding, "The Content-Encoding of the body is not supported. Use %s or none.",

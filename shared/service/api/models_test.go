@@ -45,8 +45,8 @@ func TestModelNamesAreResolved(t *testing.T) {
 	}
 	golden(t, "resolve", outcomes)
 	for items, c := range map[int]struct{ path, message string }{
-		5_001:   {"/v1/models/resolve", "The list has 5001 items; the maximum is 1000."},
-		100_001: {"/v1/client/tokens", "The body has more than 10000 values."},
+		5_001:  {"/v1/models/resolve", "The list has 5001 items; the maximum is 1000."},
+		20_001: {"/v1/client/tokens", "The body has more than 10000 values."},
 	} {
 		long := `{"models": [` + strings.Repeat("1,", items-1) + `1]}`
 		a := w.request(http.MethodPost, c.path, studio, strings.NewReader(long), "Content-Type: application/json")

@@ -239,7 +239,7 @@ func TestAttributionLabelsUsage(t *testing.T) {
 func TestTokenBodyIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := `{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`
-	if a := w.newToken(studio, long); a.status != 413 || a.detail() != "The request body is larger than 262144 bytes." {
+	if a := w.newToken(studio, long); a.status != 413 || a.detail() != "The request body is larger than 65536 bytes." {
 		t.Errorf("declared: %d %s", a.status, a.body)
 	}
 	a := w.request(http.MethodPost, "/v1/client/tokens", studio, struct{ *strings.Reader }{strings.NewReader(long)})

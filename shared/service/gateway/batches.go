@@ -11,11 +11,12 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/boundedjson"
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 )
 
 // maxBatchRequest is the maximum size of the body of POST /v1/batches, in bytes.
-const maxBatchRequest = 256 << 10
+const maxBatchRequest = 64 << 10
 
 // maxBatchValues is the maximum number of values and member names in a batch request.
 const maxBatchValues = 10_000
@@ -143,6 +144,11 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 }
 
 func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchRequest, err error) {
+	release, err := httpserver.AwaitCompressed(r, http.MaxBytesReader(w, r.Body, maxBatchRequest))
+	if err != nil {
+		return asked, formError(err)
+	}
+	defer release()
 	if apiErr := decompress(r, maxBatchRequest, nil); apiErr != nil {
 		return asked, apiErr
 	}
