@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,13 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/file"
-	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/engine"
-	"cutroom/shared/service/c2pa"
-	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/lambdatest"
 )
@@ -29,21 +23,10 @@ import (
 // its certificates for verifiers.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
-	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
-	must(t, err)
-	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
-	must(t, err)
+	who, _ := c2patest.NewIdentity(t)
 	must(t, w.signers.Add(t.Context(), who.Chain()))
 	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker does this at the same time
-	signer := c2pa.New(c2pa.Config{
-		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now,
-		Logger: slog.New(slog.DiscardHandler), InputTime: await.Max,
-	})
-	path := filepath.Join(t.TempDir(), "signed.png")
-	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}
-	_, err = signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path)
-	must(t, err)
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(c2patest.SignedPicture(t, who))
 	must(t, err)
 	return content
 }

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,10 +17,7 @@ import (
 	"testing"
 	"time"
 
-	catalogs "cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
-	"cutroom/shared/engine"
-	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/programtest"
@@ -72,26 +67,9 @@ func TestConsoleFlowsWork(t *testing.T) {
 // with one byte changed. It also contains photo.heic and take.mov, which the browser cannot show.
 func pictures(t *testing.T) string {
 	t.Helper()
-	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, source := t.TempDir(), mediatest.Image{}.Make(t)
-	path := filepath.Join(folder, "signed.png")
-	spec := engine.Spec{
-		Model: "gen-image-2", Kind: catalogs.Image, Data: &engine.Input{Path: source, MIME: "image/png"}, Output: source,
-	}
-	signer := c2pa.New(c2pa.Config{
-		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		InputTime: await.Max,
-	})
-	if _, err := signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
-		t.Fatal(err)
-	}
+	who, _ := c2patest.NewIdentity(t)
+	path := c2patest.SignedPicture(t, who)
+	folder := filepath.Dir(path)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

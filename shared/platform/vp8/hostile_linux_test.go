@@ -18,6 +18,7 @@ import (
 
 	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
+	"cutroom/shared/platform/vp8/vp8test"
 	"cutroom/shared/testkit/await"
 )
 
@@ -98,7 +99,7 @@ func broken(frame []byte, random *rand.Rand) []byte {
 // After damaged video, a good frame still decodes, and there are no more processes, mappings or
 // descriptors than before.
 func TestBrokenVideoIsHarmless(t *testing.T) {
-	l, err := library()
+	l, err := vp8test.Find()
 	if err != nil {
 		t.Fatal(err)
 	}

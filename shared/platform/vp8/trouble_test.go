@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/vp8"
+	"cutroom/shared/platform/vp8/vp8test"
 )
 
 type stream struct {
@@ -95,7 +96,7 @@ func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 func TestHungHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
-	l, err := library()
+	l, err := vp8test.Find()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,33 +1,18 @@
 package vp8_test
 
 import (
-	"context"
 	"fmt"
 	"image"
 	"os/exec"
-	"sync"
 	"testing"
 
-	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
-	"cutroom/shared/testkit/await"
+	"cutroom/shared/platform/vp8/vp8test"
 )
-
-var library = sync.OnceValues(func() (*vp8.Library, error) {
-	box, err := sandbox.New(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	l, err := vp8.Find(context.Background(), box)
-	if err == nil {
-		l.FrameTime = await.Max
-	}
-	return l, err
-})
 
 func open(t testing.TB) *vp8.Codec {
 	t.Helper()
-	l, err := library()
+	l, err := vp8test.Find()
 	if err != nil {
 		t.Fatal(err)
 	}

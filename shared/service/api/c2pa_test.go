@@ -2,62 +2,36 @@ package api_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
 )
 
-func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
-	t.Helper()
-	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.DiscardHandler)
-	return c2pa.New(c2pa.Config{
-			Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: logger, InputTime: await.Max,
-		}), c2pa.Reader{
-			Library: c2patest.Library(t), Own: who.Chain(), Time: await.Max, Logger: logger,
-		}
-}
-
-func signed(t *testing.T, by *c2pa.Signer) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "signed.png")
-	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}
-	if _, err := by.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
-
 // See docs/contract/media.md#credentials-of-files.
 func TestContentCredentialsAreVerified(t *testing.T) {
 	t.Parallel()
-	mine, reader := signer(t)
-	others, _ := signer(t)
-	w := newWorld(t, setup{verifier: reader})
+	mine, _ := c2patest.NewIdentity(t)
+	others, _ := c2patest.NewIdentity(t)
+	w := newWorld(t, setup{verifier: c2pa.Reader{
+		Library: c2patest.Library(t), Own: mine.Chain(), Time: await.Max, Logger: slog.New(slog.DiscardHandler),
+	}})
+	read := func(path string) string {
+		t.Helper()
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
 	report := func(path string) (r origin.Report) {
 		t.Helper()
 		a := w.get(path, studio)
@@ -66,21 +40,17 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 		}
 		return r
 	}
-	own := signed(t, mine)
+	own := read(c2patest.SignedPicture(t, mine))
 	tampered := []byte(own)
 	tampered[len(tampered)-20]++
-	plain, err := os.ReadFile(mediatest.Image{}.Make(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		content, state string
 		own            bool
 	}{
 		"its own":           {own, origin.Valid, true},
-		"another service's": {signed(t, others), origin.Valid, false},
+		"another service's": {read(c2patest.SignedPicture(t, others)), origin.Valid, false},
 		"a changed file":    {string(tampered), origin.Invalid, false},
-		"an unsigned file":  {string(plain), origin.None, false},
+		"an unsigned file":  {read(mediatest.Image{}.Make(t)), origin.None, false},
 		"a damaged file":    {own[:60], origin.Unreadable, false},
 		"no image":          {"a text", origin.Unreadable, false},
 	} {
@@ -88,7 +58,7 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 		if r.State != c.state || r.Own != c.own || r.Actions == nil || (c.state == origin.Unreadable) != (r.SignedBy == "" && len(r.Problems) == 1) {
 			t.Errorf("report for %s: %+v", name, r)
 		}
-		if c.state == origin.Valid && (r.SignedBy != "Cutroom" || !r.ByModel() || r.Actions[0].Model != "gen-image-2") {
+		if c.state == origin.Valid && (r.SignedBy != "Cutroom" || !r.ByModel() || r.Actions[len(r.Actions)-1].Model != "gen-image-2") {
 			t.Errorf("report for %s: %+v", name, r)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
+	"cutroom/shared/platform/vp8/vp8test"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
@@ -25,21 +25,9 @@ import (
 	"cutroom/shared/testkit/await"
 )
 
-var codecs = sync.OnceValues(func() (*vp8.Library, error) {
-	box, err := sandbox.New(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	l, err := vp8.Find(context.Background(), box)
-	if err == nil {
-		l.FrameTime = await.Max
-	}
-	return l, err
-})
-
 func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger *slog.Logger) *realtime.WebRTC {
 	t.Helper()
-	found, err := codecs()
+	found, err := vp8test.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +64,7 @@ func keyFrame(t *testing.T, size image.Point) []byte {
 	if frame, ok := keyFrames.Load(size); ok {
 		return frame.([]byte)
 	}
-	found, err := codecs()
+	found, err := vp8test.Find()
 	if err != nil {
 		t.Error(err)
 		return nil

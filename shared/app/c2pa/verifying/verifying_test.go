@@ -20,41 +20,16 @@ import (
 
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/app/c2pa/verifying"
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/engine"
 	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
 )
 
-func identity(t *testing.T) (*c2pa.Identity, []byte) {
-	t.Helper()
-	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return who, text
-}
-
 func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	t.Helper()
-	signer := c2pa.New(c2pa.Config{
-		Library: c2patest.Library(t), Identity: by, Generative: true, Now: time.Now,
-		Logger: slog.New(slog.DiscardHandler), InputTime: await.Max,
-	})
-	path := filepath.Join(t.TempDir(), "signed.png")
-	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}
-	if _, err := signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(path)
+	file, err := os.Open(c2patest.SignedPicture(t, by))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +46,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	reader := verifying.NewReader(verifying.Config{
 		Library: library, Signers: kept.Certificates, Time: await.Max, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	who, text := identity(t)
+	who, text := c2patest.NewIdentity(t)
 	file := signed(t, who)
 	for range 3 {
 		if _, err := reader.Verify(t.Context(), file); !errors.Is(err, origin.ErrNoReader) {
@@ -110,7 +85,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	if err := os.WriteFile(string(kept), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other, _ := identity(t)
+	other, _ := c2patest.NewIdentity(t)
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
 		t.Errorf("another's signature: %+v", r)
 	}
@@ -122,7 +97,7 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 	if err := os.Remove(string(kept)); err != nil {
 		t.Fatal(err)
 	}
-	next, text := identity(t)
+	next, text := c2patest.NewIdentity(t)
 	if _, err := kept.LoadOrMake(t.Context(), func() ([]byte, error) { return text, nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +113,8 @@ func TestReaderFindsTheLibraryLater(t *testing.T) {
 
 func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	t.Parallel()
-	own, _ := identity(t)
-	deployer, _ := identity(t)
+	own, _ := c2patest.NewIdentity(t)
+	deployer, _ := c2patest.NewIdentity(t)
 	given := filepath.Join(t.TempDir(), "certificates.pem")
 	reader := func(signers ...string) *verifying.Reader {
 		return verifying.NewReader(verifying.Config{
