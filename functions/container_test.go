@@ -117,9 +117,7 @@ func TestContainerRespondsLikeTheFunctions(t *testing.T) {
 func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "c2pa", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, path := range cases {
 			path = strings.TrimSuffix(path, ".want.json")
 			if filepath.Base(path) == "below-a-base-path" {
@@ -128,9 +126,7 @@ func (c *container) testAnswers(t *testing.T) {
 			t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 				event, want := read(t, path)
 				response, err := http.DefaultClient.Do(requestOf(t, c.url, event))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				judge(t, want, response.StatusCode, response.Header, response.Body)
 			})
 		}
@@ -141,21 +137,15 @@ func (c *container) testLargeBody(t *testing.T) {
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
 	part, err := writer.CreateFormFile("file", "large.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	part.Write(make([]byte, 20<<20))
 	writer.Close()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/v1/files", &form)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("x-api-key", sampleKey)
 	request.Header.Set("Content-Type", writer.FormDataContentType())
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != 200 || !strings.Contains(string(body), `"size_bytes":20971520`) {
@@ -167,14 +157,10 @@ func (c *container) testLargeBody(t *testing.T) {
 // the shutdown waits for the job, and that the job continues.
 func (c *container) testStop(t *testing.T, w *world) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("x-api-key", sampleKey)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	stream := bufio.NewReader(response.Body)
 	for line := ""; !strings.HasPrefix(line, "data: "); {
@@ -203,15 +189,11 @@ func requestOf(t *testing.T, base string, text []byte) *http.Request {
 	body := []byte(event.Body)
 	if event.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(event.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body = decoded
 	}
 	request, err := http.NewRequestWithContext(t.Context(), event.HTTPMethod, base+event.Path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.URL.RawQuery = url.Values(event.MultiValueQueryStringParameters).Encode()
 	request.Header = http.Header{}
 	for field, values := range event.MultiValueHeaders {

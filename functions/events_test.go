@@ -92,16 +92,12 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	event, want := read(t, path)
 	if want.Status == 0 {
 		answer, err := f.Invoke(t.Context(), event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		differ(t, "the answer", want.Answer, decode(t, answer))
 		return
 	}
 	answer, err := f.Request(t.Context(), event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if answer.Streamed != streamed {
 		t.Errorf("streamed: %v", answer.Streamed)
 	}
@@ -113,13 +109,9 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 func read(t *testing.T, path string) (event []byte, w want) {
 	t.Helper()
 	event, err := os.ReadFile(path + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := os.ReadFile(path + ".want.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := json.Unmarshal(text, &w); err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +122,7 @@ func judge(t *testing.T, want want, status int, header http.Header, content io.R
 	t.Helper()
 	defer content.Close()
 	body, err := io.ReadAll(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if status != want.Status {
 		t.Fatalf("status %d: %.300s", status, body)
 	}

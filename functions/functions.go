@@ -2,10 +2,7 @@
 // the same name. The deployment and the tests read this list.
 package functions
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 type Function struct {
 	// Name is the name of the folder and the program. A deployment adds a prefix that includes its stage.
@@ -87,13 +84,4 @@ func Find(name string) (Function, bool) {
 		return Function{}, false
 	}
 	return all[i], true
-}
-
-// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment passes to the function. These
-// include all settings without the prefix CUTROOM_.
-func (f Function) Environment(settings []string) []string {
-	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
-		name, _, _ := strings.Cut(setting, "=")
-		return strings.HasPrefix(name, "CUTROOM_") && !slices.Contains(f.Variables, name)
-	})
 }

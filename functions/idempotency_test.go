@@ -17,9 +17,7 @@ import (
 func keyed(t *testing.T, name, key string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "events", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var event events.APIGatewayProxyRequest
 	if err := json.Unmarshal(text, &event); err != nil {
 		t.Fatal(err)
@@ -41,14 +39,10 @@ type made struct {
 func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	t.Helper()
 	answer, err := f.Request(t.Context(), event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 

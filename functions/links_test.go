@@ -30,9 +30,7 @@ func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 	}
 	for _, f := range functions.All() {
 		text, err := os.ReadFile(program(t, f.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, by := range owners {
 			has, want := bytes.Contains(text, []byte(name)), slices.Contains(by, f.Name)
 			if has != want {

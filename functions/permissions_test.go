@@ -115,16 +115,12 @@ func TestMissingPermissionIsNotRevealed(t *testing.T) {
 			w.account = awstest.Deployed(t).Without(roleOf(c.name), c.action)
 			f := w.start(t, c.name)
 			event, err := os.ReadFile(filepath.Join("..", "events", c.name, c.event+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// On a busy machine, all attempts of an earlier call may time out (awsclient.AttemptTime). Then the
 			// client sees the same failure, but the function never makes the call that would be rejected.
 			rejected := await.Value(t, "a rejected call", func() []string {
 				answer, err := f.Request(await.Context(t), event)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer answer.Body.Close()
 				body, err := io.ReadAll(answer.Body)
 				if err != nil || answer.Status != http.StatusInternalServerError ||

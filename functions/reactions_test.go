@@ -61,9 +61,7 @@ func (w *world) work(t *testing.T) {
 func (w *world) upload(t *testing.T) {
 	t.Helper()
 	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.store(t, "files/"+samplePromise+file.SignedSuffix, picture)
 	w.store(t, "files/"+sampleGone+file.SignedSuffix, []byte("0123456789"))
 }
@@ -124,9 +122,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	t.Helper()
 	now := time.Now()
 	totals, err := w.usage.Totals(t.Context(), "acme", usage.DayOf(now.Add(-24*time.Hour)), usage.DayOf(now), usage.All)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, total := range totals {
 		sum.Requests += total.Requests
 		sum.CompletionTokens += total.CompletionTokens
@@ -152,14 +148,10 @@ func TestImageRequestStartsFirstWorker(t *testing.T) {
 	w.guard(t, calls)
 	f := w.start(t, "images", "AWS_ENDPOINT_URL_LAMBDA="+calls.URL, "CUTROOM_WAKE_FUNCTION=wake-me")
 	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		answer, err := f.Request(t.Context(), event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
 		if answer.Status != 503 || answer.Header.Get("Retry-After") != "45" {
 			t.Errorf("%d %v", answer.Status, answer.Header)
@@ -189,9 +181,7 @@ func TestFleetSizeFollowsQueue(t *testing.T) {
 	start := func(name string, f *lambdatest.Function, event string, want int) {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join("..", "events", name, event+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := f.Invoke(ctx, text); err != nil {
 			t.Fatal(err)
 		}
@@ -253,18 +243,14 @@ func (w *world) makeWorkerService(t *testing.T) workerService {
 			Cluster: aws.String("cutroom"), ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), DesiredCount: aws.Int32(0),
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return workerService{client}
 }
 
 func (s workerService) desired(t *testing.T) int {
 	t.Helper()
 	found, err := s.client.DescribeServices(t.Context(), &ecs.DescribeServicesInput{Cluster: aws.String("cutroom"), Services: []string{"worker"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return int(found.Services[0].DesiredCount)
 }
 
@@ -273,9 +259,7 @@ func (s workerService) set(t *testing.T, n int) {
 	_, err := s.client.UpdateService(t.Context(), &ecs.UpdateServiceInput{
 		Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: aws.Int32(int32(n)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // The function prints a single line.

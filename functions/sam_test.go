@@ -41,9 +41,7 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 						t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 							event, want := read(t, path)
 							answer, err := local.InvokeBySAM(t.Context(), url, name, event)
-							if err != nil {
-								t.Fatal(err)
-							}
+							must(t, err)
 							judgeBuffered(t, want, answer)
 						})
 					}
@@ -63,9 +61,7 @@ func TestFunctionsRespondUnderSAM(t *testing.T) {
 			folder := filepath.Join("events", c.name)
 			answer, err := local.Make(t.Context(), "sam-invoke", "FUNCTION="+c.name, "KEY="+c.key,
 				"EVENT="+filepath.Join(folder, c.event+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, want := read(t, filepath.Join("..", folder, c.want))
 			judgeBuffered(t, want, answer)
 		})
@@ -79,8 +75,6 @@ func judgeBuffered(t *testing.T, want want, text []byte) {
 		return
 	}
 	answer, err := lambdatest.ReadAnswer(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	judge(t, want, answer.Status, answer.Header, answer.Body)
 }

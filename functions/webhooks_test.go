@@ -61,9 +61,7 @@ func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	client := sqs.NewFromConfig(w.cloud.Config())
 	received, err := client.ReceiveMessage(t.Context(),
 		&sqs.ReceiveMessageInput{QueueUrl: &w.turns.URL, MaxNumberOfMessages: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, message := range received.Messages {
 		var turn webhook.ScheduledAttempt
 		if err := json.Unmarshal([]byte(*message.Body), &turn); err != nil {
@@ -78,14 +76,10 @@ func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	}
 	found, err := client.GetQueueAttributes(t.Context(),
 		&sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		n, err := strconv.Atoi(found.Attributes[string(name)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all += n
 	}
 	return due, all
@@ -180,9 +174,7 @@ func TestFailedWebhookIsRetried(t *testing.T) {
 		{"repeated", 1, 2},
 	} {
 		event, err := os.ReadFile(filepath.Join("..", "events", "webhooks", c.event+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := f.Invoke(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}

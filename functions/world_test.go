@@ -29,13 +29,9 @@ func (w *world) stored(t *testing.T, name string) []byte {
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	content, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }

@@ -36,7 +36,6 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		want    string
 	}{
 		{"stage with capitals", map[string]any{"stage": "Prod"}, "stage must be a lowercase letter"},
-		{"stage that is too long", map[string]any{"stage": "a0123456789012345"}, "stage must be"},
 		{"unknown architecture", map[string]any{"arch": "arm"}, `arch must be arm64 or x86_64, not "arm"`},
 		{"streaming that is neither on nor off", map[string]any{"streaming": "no"}, "streaming must be on or off"},
 		{"family with a slash", map[string]any{"family": "a/b"}, "family must be"},
@@ -49,7 +48,6 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"catalog that does not exist", map[string]any{"catalog": "missing.yaml"}, `catalog must be an existing file, not "missing.yaml"`},
 		{"catalog outside the repository", map[string]any{"catalog": "../go.mod"}, "catalog must be a path within the repository"},
 		{"domain without certificate", map[string]any{"mediaDomain": "media.example.com"}, "mediaDomain and mediaCertificate must be set together"},
-		{"certificate without domain", map[string]any{"inferenceCertificate": certificate}, "inferenceDomain and inferenceCertificate must be set together"},
 		{"realtime without a name", map[string]any{"realtime": "true"}, "realtimeDomain and realtimeCertificate are required with realtime=true"},
 		{"containers without a name", map[string]any{"ingest": "fargate"}, "mediaDomain and mediaCertificate are required with ingest=fargate"},
 		{"GPUs with worker none", map[string]any{"gpu": "true", "worker": "none"}, "worker must not be none with gpu=prepare or gpu=true"},
@@ -65,7 +63,6 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"engine image outside ECR", map[string]any{"gpu": "true", "gpu.engineImage": "docker.io/engine"}, "gpu.engineImage must be an image in ECR"},
 		{"model map with an engine image", map[string]any{"gpu": "true", "gpu.engineImage": engineImageOfTests, "gpu.models": "options.go"}, "gpu.models must not be set with gpu.engineImage"},
 		{"stage with the suffix of GPU stacks", map[string]any{"stage": "dev-gpu"}, "stage must not end in -gpu"},
-		{"local AWS with GPUs", map[string]any{"endpoint": "http://localhost:4566", "gpu": "true"}, "endpoint allows no containers"},
 		{"network without subnets", map[string]any{"vpc": "vpc-1"}, "vpc requires subnets"},
 		{"subnets without network", map[string]any{"subnets": "subnet-1"}, "vpc is required with subnets"},
 		{"local AWS with a path", map[string]any{"endpoint": "http://localhost:4566/x", "worker": "none"}, "endpoint must be a URL without a path"},
@@ -77,9 +74,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"a single zone by name", map[string]any{"networkZones": "eu-west-1a"}, "networkZones must name at least two zones"},
 		{"a zone twice", map[string]any{"networkZones": "eu-west-1a,eu-west-1a"}, "networkZones must not name a zone twice"},
 		{"zones without GPUs", map[string]any{"gpu.zones": "3"}, "gpu.zones requires gpu=prepare or gpu=true"},
-		{"GPUs prepared with worker none", map[string]any{"gpu": "prepare", "worker": "none"}, "worker must not be none with gpu=prepare or gpu=true"},
 		{"network of containers without subnets", map[string]any{"networkVpc": "vpc-1"}, "networkVpc requires networkSubnets and the names of their zones in networkZones"},
-		{"network of containers without zones", map[string]any{"networkVpc": "vpc-1", "networkSubnets": "subnet-1,subnet-2"}, "networkVpc requires networkSubnets and the names of their zones in networkZones"},
 		{"subnets of containers without network", map[string]any{"networkSubnets": "subnet-1"}, "networkVpc is required with networkSubnets"},
 		{"tasks with functions", map[string]any{"ingestTasks": "2"}, "ingestTasks requires ingest=fargate"},
 		{"tasks without sessions", map[string]any{"realtimeTasks": "2"}, "realtimeTasks requires realtime=true"},

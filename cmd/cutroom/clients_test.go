@@ -130,18 +130,23 @@ type exampleDocument struct {
 	}
 }
 
+func (w *clientWorkshop) parsed() (text []byte, d exampleDocument) {
+	w.Helper()
+	text, err := os.ReadFile(w.document)
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return text, d
+}
+
 // The service must also accept the example requests.
 func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	text, err := os.ReadFile(w.document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d exampleDocument
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	text, d := w.parsed()
 	whole, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -209,14 +214,7 @@ func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 func TestGatewayRespondsAtDocumentedURL(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	text, err := os.ReadFile(w.document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d exampleDocument
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	_, d := w.parsed()
 	found := 0
 	for path, item := range d.Paths {
 		var servers []struct{ URL string }

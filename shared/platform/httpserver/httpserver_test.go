@@ -360,13 +360,8 @@ func TestHandlerWorksWithoutConnection(t *testing.T) {
 	}
 }
 
-func TestShutdownLetsRequestsFinish(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(entered)
-		<-leave
-		io.WriteString(w, "done")
-	})})
+// requested sends a request and returns a channel for the response's body and the error.
+func requested(address string) <-chan string {
 	got := make(chan string, 1)
 	go func() {
 		answer, err := http.Get("http://" + address)
@@ -375,9 +370,20 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 			return
 		}
 		defer answer.Body.Close()
-		body, _ := io.ReadAll(answer.Body)
-		got <- string(body)
+		body, err := io.ReadAll(answer.Body)
+		got <- fmt.Sprintf("%s: %v", body, err)
 	}()
+	return got
+}
+
+func TestShutdownLetsRequestsFinish(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-leave
+		io.WriteString(w, "done")
+	})})
+	got := requested(address)
 	await.Receive(t, "entered", entered)
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Shutdown(context.Background()) }()
@@ -392,7 +398,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	if err := await.Receive(t, "stopped", stopped); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	if body := await.Receive(t, "got", got); body != "done" {
+	if body := await.Receive(t, "got", got); body != "done: <nil>" {
 		t.Errorf("the request in progress got %q", body)
 	}
 }
@@ -408,17 +414,7 @@ func TestShutdownCutsOffSlowRequests(t *testing.T) {
 		<-r.Context().Done()
 		fmt.Fprintf(w, ", cut off as %v", context.Cause(r.Context()))
 	})})
-	got := make(chan string, 1)
-	go func() {
-		answer, err := http.Get("http://" + address)
-		if err != nil {
-			got <- err.Error()
-			return
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		got <- fmt.Sprintf("%s: %v", body, err)
-	}()
+	got := requested(address)
 	await.Receive(t, "entered", entered)
 	ended, end := context.WithCancel(context.Background())
 	end()

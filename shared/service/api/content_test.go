@@ -31,11 +31,18 @@ func (w *world) complete(id, bytes, mime string) {
 	}
 }
 
-func TestContentEndpointServesResult(t *testing.T) {
-	w := newWorld(t, setup{})
+// completed returns the id of a new job with the given result.
+func (w *world) completed(bytes, mime string) string {
+	w.t.Helper()
 	id := w.submit(studio)
 	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	w.complete(id, bytes, mime)
+	return id
+}
+
+func TestContentEndpointServesResult(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.completed("0123456789", "video/mp4")
 	path := "/v1/jobs/" + id + "/content"
 	hash := sha256.Sum256([]byte("0123456789"))
 	tag := fmt.Sprintf(`"%x"`, hash)
@@ -157,9 +164,7 @@ func (s countedStore) Open(ctx context.Context, name string, offset, length int6
 func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	var opened, length atomic.Int64
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return countedStore{s, &opened, &length} }})
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	id := w.completed("0123456789", "video/mp4")
 	path := "/v1/jobs/" + id + "/content"
 	for _, c := range []struct {
 		says, method string

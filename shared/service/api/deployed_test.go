@@ -78,9 +78,7 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 // Lambda limits the size of streamed responses, so larger content is redirected, except for small ranges.
 func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	id := w.completed("0123456789", "video/mp4")
 	path := "/v1/jobs/" + id + "/content"
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for name, c := range map[string]struct {

@@ -69,9 +69,7 @@ func TestAllowListsSupportedMethods(t *testing.T) {
 // <video> and <img> elements cannot send headers.
 func TestContentAcceptsTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
-	done := w.submit(studio)
-	w.start(done)
-	w.complete(done, "the bytes", "video/mp4")
+	done := w.completed("the bytes", "video/mp4")
 	form, kind := multiform(upload("file", "some bytes"))
 	var file struct{ ID string }
 	if a := w.request("POST", "/v1/files", studio, strings.NewReader(form),

@@ -71,9 +71,7 @@ func TestShareGivesAccessToOneResult(t *testing.T) {
 		t.Errorf("the log has the signature, %v", err)
 	}
 	const refused = `{"detail":"The link is invalid or has expired."}`
-	other := w.submit(studio)
-	w.start(other)
-	w.complete(other, "another result", "video/mp4")
+	other := w.completed("another result", "video/mp4")
 	for says, wrong := range map[string]string{
 		"of another job":      strings.Replace(path, id, other, 1),
 		"of no job":           strings.Replace(path, id, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", 1),
@@ -96,9 +94,7 @@ func TestShareGivesAccessToOneResult(t *testing.T) {
 func TestShareExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	id := w.completed("0123456789", "video/mp4")
 	end := w.record(id).CompletedAt.Add(24 * time.Hour).Truncate(time.Second)
 	for body, want := range map[string]time.Time{
 		"":                        end,
@@ -137,9 +133,7 @@ func TestShareExpires(t *testing.T) {
 // A client token cannot share, because the link would outlive it. A failed job has no result to share.
 func TestClientTokenCannotShare(t *testing.T) {
 	w := newWorld(t, setup{})
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	id := w.completed("0123456789", "video/mp4")
 	if a := w.askShare(id, w.mint(studio, credential.Scope{}), ""); a.status != 403 {
 		t.Errorf("a client token: %d %s", a.status, a.body)
 	}
@@ -153,9 +147,7 @@ func TestClientTokenCannotShare(t *testing.T) {
 
 func TestShareURLIncludesProxyPrefix(t *testing.T) {
 	w := newWorld(t, setup{})
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "0123456789", "video/mp4")
+	id := w.completed("0123456789", "video/mp4")
 	for prefix, want := range map[string]string{
 		"": "/v1/", "/live": "/live/v1/", "/a/b.c/": "/a/b.c/v1/", "//evil.example.com": "/v1/", "/a b": "/v1/", "x": "/v1/",
 	} {

@@ -99,9 +99,7 @@ func TestThumbnailShowsResultAndInput(t *testing.T) {
 // A request waits for the thumbnail, or until the job turns out to have no pictures.
 func TestLateThumbnailsAreAwaited(t *testing.T) {
 	w := newWorld(t, setup{})
-	id := w.submit(studio)
-	w.start(id)
-	w.complete(id, "the result", "video/mp4")
+	id := w.completed("the result", "video/mp4")
 	path := "/v1/jobs/" + id + "/thumbnail"
 	answers := make(chan answer)
 	go func() { answers <- w.get(path, studio) }()
@@ -114,9 +112,7 @@ func TestLateThumbnailsAreAwaited(t *testing.T) {
 	if a := w.get(path+"?of=input", studio); a.status != 404 || a.body != none {
 		t.Errorf("thumbnail of a job without an input: %d %s", a.status, a.body)
 	}
-	without := w.submit(studio)
-	w.start(without)
-	w.complete(without, "the result", "video/mp4")
+	without := w.completed("the result", "video/mp4")
 	w.pass(time.Minute)
 	if a := w.get("/v1/jobs/"+without+"/thumbnail", studio); a.status != 404 || a.body != none {
 		t.Errorf("thumbnail of a job without pictures: %d %s", a.status, a.body)

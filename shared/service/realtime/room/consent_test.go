@@ -20,14 +20,9 @@ import (
 // address's socket.
 func nominates(t *testing.T, w *world, c *livekittest.Client) (socket net.Conn, sent int) {
 	t.Helper()
-	socket, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { socket.Close() })
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	request, err := stun.Build(stun.BindingRequest, stun.TransactionID, stun.NewUsername(name+":"+mine),
+	socket = w.dial("udp4")
+	name, password := w.peer(c)
+	request, err := stun.Build(stun.BindingRequest, stun.TransactionID, stun.NewUsername(name),
 		ice.UseCandidate(), ice.AttrControlling(1<<63), ice.PriorityAttr(0x7effffff),
 		stun.NewShortTermIntegrity(password), stun.Fingerprint)
 	if err != nil {

@@ -182,6 +182,24 @@ func credentials(description string) (name, password string) {
 	return find("ice-ufrag"), find("ice-pwd")
 }
 
+// peer returns the name and the password with which the client sends its binding requests.
+func (w *world) peer(c *livekittest.Client) (name, password string) {
+	theirs, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	return theirs + ":" + mine, password
+}
+
+// dial connects to the media port until the test ends.
+func (w *world) dial(network string) net.Conn {
+	w.Helper()
+	conn, err := net.Dial(network, w.config.Ports.Address())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 func binding(t *testing.T, name, password string) []byte {
 	t.Helper()
 	setters := []stun.Setter{stun.TransactionID, stun.BindingRequest}
@@ -206,11 +224,7 @@ func TestUnknownSendersGetNoReply(t *testing.T) {
 	c.Sees(1)
 	name, _ := credentials(c.Own.RemoteDescription().SDP)
 	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	stranger, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
+	stranger := w.dial("udp4")
 	hello := append([]byte{22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, make([]byte, 256)...)
 	for range 200 {
 		for _, packet := range [][]byte{
@@ -598,14 +612,9 @@ func TestForgedRecordsAreDropped(t *testing.T) {
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
 	c.Sees(1)
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	socket, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	_, _ = socket.Write(binding(t, name+":"+mine, password))
+	name, password := w.peer(c)
+	socket := w.dial("udp4")
+	_, _ = socket.Write(binding(t, name, password))
 	empty := make([]byte, 12) // a message of an unknown type
 	empty[0] = 99
 	messages := bytes.Repeat(empty, 64)
@@ -641,16 +650,11 @@ func TestMediaBeforeHandshakeIsDropped(t *testing.T) {
 	config := w.as(r, livekit.Version1, true)
 	config.Networks = []webrtc.NetworkType{webrtc.NetworkTypeTCP6} // so it cannot connect
 	c := livekittest.Join(t, config)
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	socket, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	err = errors.New("not tried")
+	name, password := w.peer(c)
+	socket := w.dial("udp4")
+	err := errors.New("not tried")
 	for end := time.Now().Add(await.Max); err != nil && time.Now().Before(end); {
-		_, _ = socket.Write(binding(t, name+":"+mine, password))
+		_, _ = socket.Write(binding(t, name, password))
 		_ = socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		_, err = socket.Read(make([]byte, 1500))
 	}
@@ -677,11 +681,7 @@ func TestPacketsBeforeAnswerAreDropped(t *testing.T) {
 	r, _ := w.mirror()
 	_, offer := w.unanswered(r)
 	name, _ := credentials(offer)
-	stranger, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
+	stranger := w.dial("udp4")
 	client := w.join(r, livekit.Version0, true)
 	client.Sees(1)
 	packet, before := binding(t, name+":me", ""), heap()
@@ -703,14 +703,9 @@ func TestFloodUsesLittleMemory(t *testing.T) {
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
 	c.Sees(1)
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	socket, err := net.Dial("udp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	packet, before := binding(t, name+":"+mine, password), heap()
+	name, password := w.peer(c)
+	socket := w.dial("udp4")
+	packet, before := binding(t, name, password), heap()
 	for range 60_000 {
 		_, _ = socket.Write(packet)
 	}
@@ -740,17 +735,12 @@ func TestAddressesPerClientAreLimited(t *testing.T) {
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
 	c.Sees(1)
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	name, password := w.peer(c)
 	var sockets []net.Conn
 	for range 3 * maxCandidates {
-		socket, err := net.Dial("udp4", w.config.Ports.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
+		socket := w.dial("udp4")
 		sockets = append(sockets, socket)
-		_, _ = socket.Write(binding(t, name+":"+mine, password))
+		_, _ = socket.Write(binding(t, name, password))
 	}
 	c.Sees(25)
 	answered := 0
@@ -760,7 +750,7 @@ func TestAddressesPerClientAreLimited(t *testing.T) {
 		if err == nil {
 			answered++
 		}
-		if n > 2*len(binding(t, name+":"+mine, password)) {
+		if n > 2*len(binding(t, name, password)) {
 			t.Errorf("a response has %d bytes", n)
 		}
 	}
@@ -775,11 +765,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	w := newWorld(t, nil)
 	var conns []net.Conn
 	for i := range 2 * maxFromAddress {
-		conn, err := net.Dial("tcp4", w.config.Ports.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := w.dial("tcp4")
 		conns = append(conns, conn)
 		request := binding(t, fmt.Sprintf("nobody%d:me", i), "a password")
 		framed := append([]byte{0, byte(len(request))}, request...)
@@ -833,19 +819,14 @@ func TestConnectionsPerPeerAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, false)
-	name, password := credentials(c.Own.RemoteDescription().SDP)
-	mine, _ := credentials(c.Own.LocalDescription().SDP)
-	request := binding(t, name+":"+mine, password)
+	name, password := w.peer(c)
+	request := binding(t, name, password)
 	// connects reports whether another connection gets a response.
 	connects := func() (conn net.Conn, answered bool) {
-		conn, err := net.Dial("tcp4", w.config.Ports.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
+		conn = w.dial("tcp4")
 		_, _ = conn.Write(append([]byte{0, byte(len(request))}, request...))
 		_ = conn.SetReadDeadline(time.Now().Add(await.Max))
-		_, err = conn.Read(make([]byte, 1))
+		_, err := conn.Read(make([]byte, 1))
 		return conn, err == nil
 	}
 	var first net.Conn
@@ -950,33 +931,25 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 
 // Every stream uses memory until the client leaves.
 func TestTooManyStreamsDisconnectClient(t *testing.T) {
-	for name, opens := range map[string]func(c *livekittest.Client){
-		"streams": func(c *livekittest.Client) {
-			writer := *c.Packets.Load()
-			for i := range uint32(10 * maxStreams) {
-				header := &rtp.Header{Version: 2, PayloadType: payloadVP8, SSRC: 1000 + i, SequenceNumber: uint16(i)}
-				if _, err := writer.Write(header, make([]byte, 100), interceptor.Attributes{}); err != nil {
-					return
-				}
-				if i%16 == 0 {
-					time.Sleep(time.Millisecond) // otherwise most packets would be lost
-				}
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			r, _ := w.mirror()
-			c := livekittest.Join(t, w.as(r, livekit.Version1, true))
-			c.Sees(1)
-			opens(c)
-			if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
-				t.Errorf("the server ends with %v", leave)
-			}
-			// The client may join again afterwards.
-			w.join(r, livekit.Version1, true).Sees(10)
-		})
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := livekittest.Join(t, w.as(r, livekit.Version1, true))
+	c.Sees(1)
+	writer := *c.Packets.Load()
+	for i := range uint32(10 * maxStreams) {
+		header := &rtp.Header{Version: 2, PayloadType: payloadVP8, SSRC: 1000 + i, SequenceNumber: uint16(i)}
+		if _, err := writer.Write(header, make([]byte, 100), interceptor.Attributes{}); err != nil {
+			break
+		}
+		if i%16 == 0 {
+			time.Sleep(time.Millisecond) // otherwise most packets would be lost
+		}
 	}
+	if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
+		t.Errorf("the server ends with %v", leave)
+	}
+	// The client may join again afterwards.
+	w.join(r, livekit.Version1, true).Sees(10)
 }
 
 func TestExcessiveReportsAreDropped(t *testing.T) {
