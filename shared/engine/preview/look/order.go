@@ -70,6 +70,9 @@ func announces(before []part) bool {
 	return false
 }
 
+// maxOrdered limits an instruction's edits, because each is compared with all parts.
+const maxOrdered = 32
+
 // order adds the ordinary edits of an instruction. It turns their arguments into fillers, and edit phrases that
 // request nothing into content.
 func (asked *request) order(prompt string, instruction []part) {
@@ -96,6 +99,9 @@ func (asked *request) order(prompt string, instruction []part) {
 		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
 			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
 			found = found[:last]
+		case len(found) == maxOrdered:
+			p.class, p.means = content, meaning{}
+			continue
 		}
 		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
 		for _, a := range p.arguments {
