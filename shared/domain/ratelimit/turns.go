@@ -40,10 +40,10 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is the number of turns reserved for accounts without a turn.
-	kept    int
-	held    map[string]int
-	waiting []*turn
+	// kept is the number of turns reserved for accounts without a turn. most is the maximum number of an account's turns.
+	kept, most int
+	held       map[string]int
+	waiting    []*turn
 	// served maps an account to the value that count had when the account last got a turn.
 	served map[string]uint64
 	count  uint64
@@ -56,7 +56,13 @@ type turn struct {
 
 // NewTurns permits the given number of concurrent calls, of which `kept` are reserved for accounts without a turn.
 func NewTurns(calls, kept int) *Turns {
-	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
+	return &Turns{free: calls, kept: kept, most: calls, held: map[string]int{}, served: map[string]uint64{}}
+}
+
+// AtMost limits the turns of each account. Call it before the first turn.
+func (t *Turns) AtMost(turns int) *Turns {
+	t.most = turns
+	return t
 }
 
 // Take waits for a turn, which Release ends. It returns false if the context ends first.
@@ -110,7 +116,8 @@ func (t *Turns) handOut() {
 				next = i
 			}
 		}
-		if t.free <= t.kept && t.held[t.waiting[next].account] > 0 {
+		// The chosen account has the fewest turns.
+		if n := t.held[t.waiting[next].account]; t.free <= t.kept && n > 0 || n >= t.most {
 			break
 		}
 		chosen := t.waiting[next]

@@ -152,7 +152,7 @@ func newService(c Config) *service {
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
-		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses),
+		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
 	}
 }
 

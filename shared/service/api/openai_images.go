@@ -68,8 +68,9 @@ type imageFormat struct {
 const maxJPEG = 16 << 20
 
 // imageResponses limits concurrent responses with images, because each has open files. firstImageResponses of them are
-// reserved for accounts without one. Other responses wait, because their images are already made.
-const imageResponses, firstImageResponses = 128, 64
+// reserved for accounts without one, and an account may have ownImageResponses. Other responses wait, because their
+// images are already made.
+const imageResponses, firstImageResponses, ownImageResponses = 512, 256, 16
 
 // imageBody is OpenAI's image object without b64_json.
 type imageBody struct {

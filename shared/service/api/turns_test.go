@@ -131,7 +131,7 @@ func TestSlowReadersOfJPEGsDelayNobody(t *testing.T) {
 		for _, account := range []string{"one", "two", "three"} {
 			go send(stalled{httptest.NewRecorder(), nil, end}, account)
 		}
-		for range imageResponses {
+		for range ownImageResponses {
 			go send(stalled{httptest.NewRecorder(), nil, end}, "one")
 		}
 		synctest.Wait()
