@@ -105,3 +105,24 @@ func TestInputsByURL(t *testing.T) {
 	await.Receive(t, "the end of the transfer", ended)
 	eventually(t, "the blobs are deleted", func() bool { return len(w.files()) == before })
 }
+
+func TestJobsAcceptJSON(t *testing.T) {
+	w := newWorld(t, setup{})
+	movie := clip(t)
+	post := func(model, body string) answer {
+		return w.request(http.MethodPost, "/v1/jobs/"+model, studio, strings.NewReader(body), "Content-Type: application/json")
+	}
+	data := `"data": "data:video/mp4;base64,` + base64.StdEncoding.EncodeToString([]byte(movie)) + `"`
+	j := w.record(w.accepted(post("gen-2.5", `{`+data+`, "prompt": "winter", "seed": 5, "enhance_prompt": false, "other": [1]}`)))
+	if j.Request.Prompt != "winter" || j.Request.Inputs["data"].Size != int64(len(movie)) || j.Seed != 5 {
+		t.Errorf("%+v", j.Request)
+	}
+	w.accepted(post("gen-pro-t2v", `{"prompt": "a beach"}`))
+	for body, field := range map[string]string{
+		`{"prompt": "winter"}`: "data", `{"data": 5}`: "data", `{"data": "a clip"}`: "data", `{` + data + `, "seed": "x"}`: "seed", `[]`: "body",
+	} {
+		if a := post("gen-2.5", body); a.status != 422 || !strings.Contains(a.body, `"`+field+`"`) {
+			t.Errorf("%.40s: %d %s", body, a.status, a.body)
+		}
+	}
+}

@@ -3,10 +3,12 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -258,11 +260,46 @@ func (s *service) readForm(
 	case err == nil && kind == "multipart/form-data" && parameters["boundary"] != "":
 		take := func(p filePart) (*job.Input, *problem, error) { return in.take(ctx, p) }
 		return readMultipart(b, parameters["boundary"], form.Field, take)
+	case err == nil && kind == "application/json":
+		return s.readJSONForm(ctx, r, b, form, in)
 	case form.URLEncoded:
-		return nil, problems{bodyProblem(
-			"The body must be application/x-www-form-urlencoded, or multipart/form-data with a boundary.")}
+		return nil, problems{bodyProblem("The body must be application/x-www-form-urlencoded, multipart/form-data with a " +
+			"boundary, or application/json.")}
 	}
-	return nil, problems{bodyProblem("The body must be multipart/form-data with a boundary.")}
+	return nil, problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json.")}
+}
+
+// readJSONForm reads a form as a JSON object. A file is a string with a URL or the id of a stored file.
+func (s *service) readJSONForm(
+	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
+) (submission, error) {
+	sub := submission{}
+	err := s.eachMember(ctx, r, b, in, func(name string, value json.RawMessage) error {
+		field, known := form.Field(name)
+		if !known {
+			return nil
+		}
+		text := string(value)
+		isText := json.Unmarshal(value, &text) == nil
+		if !field.Type.IsFile() {
+			if text = shorten(text); !isAbsent(field, text) {
+				sub.begin(field, name).text = text
+			}
+			return nil
+		}
+		sent := sub.begin(field, name)
+		if !isText {
+			sent.problems = append(sent.problems, notText(name, value))
+			return nil
+		}
+		input, wrong, err := in.take(ctx, filePart{field: field, name: name, content: strings.NewReader(text)})
+		if wrong != nil {
+			sent.problems = append(sent.problems, *wrong)
+		}
+		sent.input = input
+		return err
+	})
+	return sub, err
 }
 
 func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error {

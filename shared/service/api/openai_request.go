@@ -201,7 +201,19 @@ func (b base64Reader) Read(p []byte) (int, error) {
 
 // readJSON reads a JSON body, in which files are data URLs or ids of stored files.
 func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, in *inputs, take takeFile) error {
-	s, account := o.service, o.c.who.Account()
+	o.sent = submission{}
+	return o.service.eachMember(ctx, r, b, in, func(name string, value json.RawMessage) error {
+		if _, isFile := fileParameter(name); isFile {
+			return o.addFiles(name, value, take)
+		}
+		return o.addText(name, value)
+	})
+}
+
+// eachMember reads a JSON object, which may contain files, and calls the function add for each member that is not null.
+func (s *service) eachMember(
+	ctx context.Context, r *http.Request, b *body, in *inputs, add func(name string, value json.RawMessage) error,
+) error {
 	isLarge := r.ContentLength < 0 || r.ContentLength > maxJSON || r.Header.Get("Content-Encoding") != ""
 	if isLarge && r.ContentLength <= maxOpenAIJSON {
 		arrived, err := spool(s.Scratch, in.upload.Reader(ctx, b))
@@ -212,28 +224,21 @@ func (o *openAIRequest) readJSON(ctx context.Context, r *http.Request, b *body, 
 		r.Body = arrived
 		waiting, cancel := context.WithTimeout(ctx, jsonWait)
 		defer cancel()
-		if !s.jsonTurns.Take(waiting, account) {
+		if !s.jsonTurns.Take(waiting, in.account) {
 			return fault.New(fault.Limited, "Too many large JSON bodies are being read. Send files as multipart/form-data.")
 		}
-		defer s.jsonTurns.Release(account)
+		defer s.jsonTurns.Release(in.account)
 		in.noURLs = true // a slow server would hold the turn
 	}
 	object, err := readLongJSON(r, maxOpenAIJSON, " Send large files as multipart/form-data.")
 	if err != nil {
 		return err
 	}
-	o.sent = submission{}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		value := object.member(name)
-		add := o.addText
-		if _, isFile := fileParameter(name); isFile {
-			add = func(name string, value json.RawMessage) error { return o.addFiles(name, value, take) }
-		}
-		if value == nil {
-			continue
-		}
-		if err := add(name, value); err != nil {
-			return err
+		if value := object.member(name); value != nil {
+			if err := add(name, value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
