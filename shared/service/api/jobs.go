@@ -283,11 +283,16 @@ func (s *service) readJSONForm(
 		isText := json.Unmarshal(value, &text) == nil
 		if !field.Type.IsFile() {
 			if text = shorten(text); !isAbsent(field, text) {
-				sub.begin(field, name).text = text
+				if sent := sub.begin(field, name); sent != nil {
+					sent.text = text
+				}
 			}
 			return nil
 		}
 		sent := sub.begin(field, name)
+		if sent == nil { // the field was also sent by its other name
+			return nil
+		}
 		if !isText {
 			sent.problems = append(sent.problems, notText(name, value))
 			return nil

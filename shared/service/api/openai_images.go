@@ -93,7 +93,7 @@ func (s *service) sendImages(w http.ResponseWriter, r *http.Request, jobs []job.
 		}
 		if format.urls {
 			resultAge, _ := s.Jobs.Ages()
-			data[i].URL, err = s.shareURL(r, j, j.CompletedAt.Add(resultAge))
+			data[i].URL, err = s.shareURL(r, j, j.ResultExpiry(resultAge))
 		} else if images[i], err = s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size); err == nil {
 			defer images[i].Close()
 		}

@@ -86,7 +86,7 @@ func (s *service) videoBody(j job.Job) videoBody {
 	}
 	if j.Result != nil {
 		resultAge, _ := s.Jobs.Ages()
-		expires := j.CompletedAt.Add(resultAge).Unix()
+		expires := j.ResultExpiry(resultAge).Unix()
 		body.Progress, body.ExpiresAt = 100, &expires
 		length = cmp.Or(j.Result.Duration, length)
 		size = cmp.Or(catalog.Size{Width: j.Result.Width, Height: j.Result.Height}, size)

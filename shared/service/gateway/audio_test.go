@@ -85,6 +85,7 @@ func TestTranscriptionsAreForwardedAndMetered(t *testing.T) {
 		{"an MP4 file with a WAV header's fields", "\x00\x00\x00\x20ftyp" + wav(2)[8:], typedAnswer("text/vtt", "WEBVTT"), "WEBVTT", "text/vtt; charset=utf-8", 8, 1},
 		{"an ACT file", wav(2)[:36] + "data" + strings.Repeat("\x00", 216) + "\x84" + strings.Repeat("\x00", 31_743), typedAnswer("text/vtt", "WEBVTT"),
 			"WEBVTT", "text/vtt; charset=utf-8", 8, 1},
+		{"MP3 in bursts", wav(2)[:500] + "\x72\xf8\x1f\x4e" + wav(2)[504:32_000], typedAnswer("text/vtt", "WEBVTT"), "WEBVTT", "text/vtt; charset=utf-8", 8, 1},
 		{"a page", wav(2), typedAnswer("text/html", "<script>"), "<script>", "application/octet-stream", 2, 1},
 		{"a stream", mp3, events(append(deltas, done)...), typed(deltas...) + eventStream(done), "text/event-stream", 5, 0},
 		{"a stream without an end marker", mp3, writing(typed(deltas...)), typed(deltas...), "text/event-stream", 5, 0},

@@ -131,7 +131,7 @@ func (r *Request) ContentType() string {
 // AudioSeconds returns the length of the file. It is exact for uncompressed WAV files, and otherwise estimated by the
 // rate in bytes per second.
 func (r *Request) AudioSeconds(rate int) int64 {
-	if head := r.file; len(head) >= 60 && string(head[:4]) == "RIFF" && string(head[8:16]) == "WAVEfmt " && !isACT(head) {
+	if head := r.file; len(head) >= 60 && string(head[:4]) == "RIFF" && string(head[8:16]) == "WAVEfmt " && !isCompressed(head) {
 		format, of := binary.LittleEndian.Uint16(head[20:]), binary.LittleEndian.Uint32(head[28:])
 		if format == 0xfffe && string(head[46:60]) == subFormat {
 			format = binary.LittleEndian.Uint16(head[44:])
@@ -145,9 +145,11 @@ func (r *Request) AudioSeconds(rate int) int64 {
 	return int64(max(1, (len(r.file)+rate/2)/rate))
 }
 
-// isACT reports whether a WAV file's header belongs to the compressed format ACT, as FFmpeg detects it.
-func isACT(head []byte) bool {
-	return len(head) > 256 && head[256] == 0x84 && len(bytes.TrimLeft(head[44:256], "\x00")) == 0
+// isCompressed reports whether FFmpeg would detect a compressed format behind a WAV file's header: ACT, or bursts as
+// for S/PDIF (IEC 61937).
+func isCompressed(file []byte) bool {
+	return len(file) > 256 && file[256] == 0x84 && len(bytes.TrimLeft(file[44:256], "\x00")) == 0 ||
+		bytes.Contains(file[:min(len(file), 66<<10)], []byte("\x72\xf8\x1f\x4e"))
 }
 
 const (
