@@ -115,9 +115,15 @@ type encoded struct {
 	content []byte
 }
 
+// maxFields limits the fields of a message, including unknown ones.
+const maxFields = 1000
+
 func readMessage(content []byte, message reflect.Value) error {
 	fields := fieldsOf(message.Type())
-	for len(content) > 0 {
+	for count := 0; len(content) > 0; count++ {
+		if count == maxFields {
+			return ErrMessage
+		}
 		number, kind, n := protowire.ConsumeTag(content)
 		if n < 0 {
 			return ErrMessage

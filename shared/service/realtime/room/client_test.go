@@ -101,7 +101,7 @@ func (w *world) expired(r *Room) livekittest.Config {
 	w.Helper()
 	later := w.later.Swap(-int64(2 * tokenTime))
 	defer w.later.Store(later)
-	return w.as(r, livekit.Version1, true)
+	return w.as(r, livekit.Version1, false)
 }
 
 // join joins a room, over UDP if no networks are given.

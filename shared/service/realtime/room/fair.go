@@ -16,7 +16,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// fairListener limits connections in total and per address. It closes connections beyond maxFromAddress.
+// fairListener limits connections in total, per address and per IPv6 network. It closes connections beyond
+// maxFromAddress and maxFromSite.
 type fairListener struct {
 	net.Listener
 
@@ -76,11 +77,17 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := networkOf(conn)
-		if l.count(from, 1) <= maxFromAddress {
-			return &fairConn{Conn: conn, enter: l.enter, leave: func() { l.count(from, -1) }, stall: stallTime}, nil
+		from, site := networkOf(conn, 64), networkOf(conn, 48)
+		leave := func() { l.count(from, -1) }
+		fits := l.count(from, 1) <= maxFromAddress
+		if site != from { // IPv6
+			fits = l.count(site, 1) <= maxFromSite && fits
+			leave = func() { l.count(from, -1); l.count(site, -1) }
 		}
-		l.count(from, -1)
+		if fits {
+			return &fairConn{Conn: conn, enter: l.enter, leave: leave, stall: stallTime}, nil
+		}
+		leave()
 		_ = conn.Close()
 	}
 }
@@ -95,8 +102,8 @@ func (l *fairListener) count(from netip.Prefix, more int) int {
 	return n
 }
 
-func networkOf(conn net.Conn) netip.Prefix {
-	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), 64)
+func networkOf(conn net.Conn, bits int) netip.Prefix {
+	return httpserver.NetworkOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), bits)
 }
 
 // fairConn fails unless its first frame is a STUN request for a known user name. It is closed when its client has

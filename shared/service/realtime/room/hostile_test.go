@@ -924,7 +924,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	first.Close() // closing twice counts once
 	dial(1)
 	accepts(1)
-	if n := l.count(networkOf(first), 0); n != maxFromAddress {
+	if n := l.count(networkOf(first, 64), 0); n != maxFromAddress {
 		t.Errorf("%d connections are counted, want %d", n, maxFromAddress)
 	}
 }

@@ -18,10 +18,11 @@ import (
 
 const (
 	maxMediaConnections = 4096
-	// maxFromAddress limits the connections from one address, which many clients may share.
-	maxFromAddress = 256
+	// maxFromAddress limits the connections from one address (IPv6: a /64 network), which many clients may share, and
+	// maxFromSite those from a /48 network.
+	maxFromAddress, maxFromSite = 256, 1024
 	// strangerTime is how long a connection may exist without a participant.
-	strangerTime = 10 * time.Second
+	strangerTime = 5 * time.Second
 	// udpBuffer is the size in bytes of the socket buffer that all sessions share, in each direction.
 	udpBuffer = 4 << 20
 	// maxFromPeer limits a peer's TCP connections. Browsers open one for each pair of addresses.

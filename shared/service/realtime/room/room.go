@@ -291,17 +291,28 @@ const maxAttempts = 1000
 // admits reports whether a token may join or resume now. The rate limit for viewers does not apply to the session's
 // own client or to a participant that resumes.
 func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
+	return grant.Publish || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow()
+}
+
+// mayTry limits the attempts of an identity to join.
+func (r *Room) mayTry(identity string) bool {
 	r.mu.Lock()
-	own := r.attempts[grant.Identity]
+	defer r.mu.Unlock()
+	own := r.attempts[identity]
 	if own == nil {
 		if len(r.attempts) >= maxAttempts {
 			clear(r.attempts)
 		}
 		own = rate.NewLimiter(0.5, 10)
-		r.attempts[grant.Identity] = own
+		r.attempts[identity] = own
 	}
-	r.mu.Unlock()
-	return own.Allow() && (grant.Publish || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow())
+	return own.Allow()
+}
+
+func (r *Room) has(identity string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.participants[identity] != nil
 }
 
 func (r *Room) find(identity, sid string) *participant {

@@ -45,7 +45,8 @@ func TestRoomReturnsMedia(t *testing.T) {
 	}
 }
 
-// A participant may still reconnect with its token after the token has expired.
+// A participant may still reconnect with its token after the token has expired. The session's own client may also join
+// again.
 func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -65,14 +66,18 @@ func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	refused("a forged token", forged)
 	refused("no token", nobody)
 
-	c := livekittest.Join(t, config)
-	c.Sees(5)
+	c, watching := livekittest.Join(t, config), w.as(r, livekit.Version1, false)
+	viewer := livekittest.Join(t, watching)
+	viewer.Sees(5)
 	w.later.Store(int64(2 * tokenTime))
 	refused("a token that has expired", w.expired(r))
-	refused("somebody else's token, again", config)
-	c.Drop()
-	c.Resume()
-	c.Sees(5)
+	refused("somebody else's token, again", watching)
+	viewer.Drop()
+	viewer.Resume()
+	viewer.Sees(5)
+	again := livekittest.Join(t, config)
+	c.Left()
+	again.Sees(5)
 }
 
 func TestSecondUseOfTokenReplacesFirst(t *testing.T) {

@@ -132,12 +132,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusUnauthorized, err.Error())
 		return
 	}
-	join, err := livekit.ReadJoin(r, version, livekit.MaxJoin)
-	if err != nil {
-		reject(w, http.StatusBadRequest, err.Error())
-		return
+	join, room, most := livekit.Join{}, s.Find(name), livekit.MaxJoin
+	if room == nil || expired && grant.Identity != room.publisher {
+		most = livekit.MaxResume
 	}
-	switch err := s.admit(join, grant, expired); {
+	if !validates { // reading can take a millisecond
+		if room != nil && !room.mayTry(grant.Identity) {
+			rejectForNow(w)
+			return
+		}
+		if join, err = livekit.ReadJoin(r, version, most); err != nil {
+			reject(w, http.StatusBadRequest, err.Error())
+			return
+		}
+	}
+	switch err := s.admit(join, grant, expired, validates); {
 	case fault.Is(err, fault.NotFound) && join.Resume != "" && !validates:
 		s.sendAway(w, r)
 	case fault.Is(err, fault.NotFound):
@@ -187,13 +196,15 @@ func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant
 // admit checks whether a verified token currently gives access to its room.
 //
 // Errors: fault.Unauthorized; fault.NotFound if the room no longer exists.
-func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
+func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired, validates bool) error {
 	r := s.Find(grant.Room)
 	if r == nil {
 		return fault.New(fault.NotFound, "The room does not exist.")
 	}
-	// A client that is in the room may reconnect with its old token.
-	if expired && r.find(grant.Identity, join.Resume) == nil {
+	// A client that is in the room may reconnect with its old token, and the session's own client may join again,
+	// because libraries keep the first token.
+	if expired && grant.Identity != r.publisher && !(validates && r.has(grant.Identity)) &&
+		r.find(grant.Identity, join.Resume) == nil {
 		return fault.New(fault.Unauthorized, "The token has expired.")
 	}
 	return nil
@@ -242,10 +253,10 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		return
 	}
 	if !room.admits(grant, join) {
-		w.Header().Set("Retry-After", "1")
-		reject(w, http.StatusTooManyRequests, "The room has too many new participants. Try again later.")
+		rejectForNow(w)
 		return
 	}
+	httpserver.SetAccount(r.Context(), room.Account())
 	socket, err := accept(w, r)
 	if err != nil {
 		return
@@ -284,6 +295,11 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 		return
 	}
 	p.detach(socket)
+}
+
+func rejectForNow(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	reject(w, http.StatusTooManyRequests, "The room has too many new participants. Try again later.")
 }
 
 // reject responds before signaling starts. Clients display the text.

@@ -140,7 +140,7 @@ func (p *participant) takeTurn() (release func()) {
 
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	if !p.own.mayDescribe() || !p.offers.Allow() {
-		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
+		p.fails(errOffer)
 		return
 	}
 	answer, ids, err := p.applyOffer(offer.Sdp)
