@@ -57,7 +57,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 		case <-w.gone:
 			return false, fmt.Errorf("the worker exited:\n%s", w.log)
 		default:
-			return strings.Contains(w.log.String(), `"the worker is accepting jobs"`), nil
+			return strings.Contains(w.log.String(), `"slots":`), nil // earlier versions have another message
 		}
 	})
 	return w
