@@ -19,7 +19,7 @@ const (
 	LowPriority = "low"
 )
 
-// EngineOptions returns a copy of the options without those of the service.
+// EngineOptions returns a copy of the options without the service's own.
 func (r Request) EngineOptions() map[string]any {
 	options := maps.Clone(r.Options)
 	for _, name := range []string{StartWithin, WebhookEvents, ResultTTL, Priority} {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// maxJSON limits JSON bodies, in bytes, and maxPublicJSON those that need no credential. Thousands of connections may
+// maxJSON limits JSON bodies, in bytes, and maxPublicJSON the bodies that need no credential. Thousands of connections may
 // hold such a body at once.
 const maxJSON, maxPublicJSON = 64 << 10, 16 << 10
 
