@@ -126,8 +126,14 @@ export class Form {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
     this.ignores = ignores;
+    const offered = [];
     for (const input of this.others.querySelectorAll("input")) {
-      if (!same.includes(input.value)) continue;
+      const { same_as: sameAsIt } = await factsOf(this.models.find(one => one.id === input.value));
+      if (model !== this.chosen) return;
+      if (!same.includes(input.value) && !offered.some(id => sameAsIt.includes(id))) {
+        offered.push(input.value);
+        continue;
+      }
       Object.assign(input, { checked: false, disabled: true });
       input.parentElement.querySelector("small").append(`, same result with the ${engine} engine`);
     }

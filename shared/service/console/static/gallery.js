@@ -227,7 +227,7 @@ class Gallery {
       const shown = await jobPicture(job);
       if (!shown) return; // the job has no picture, so keep the icon
       place.replaceChildren(shown);
-      const before = job.inputs?.data && await jobPicture(job, "input");
+      const before = job.inputs?.data && job.changed !== false && await jobPicture(job, "input");
       if (before) {
         before.classList.add("was");
         place.append(before);
