@@ -8,6 +8,8 @@ type Capabilities struct {
 	// Prefetch is true for an engine on other hardware, such as a GPU server. While the engine works, this
 	// machine receives the next job and fetches its inputs, so that the engine does not have to wait for them.
 	Prefetch bool
+	// ImageToVideo is true if the engine makes videos from images. Workers give such jobs to no other engine.
+	ImageToVideo bool
 }
 
 type Capable interface {

@@ -32,7 +32,8 @@ type Spec struct {
 	Seed uint32
 	// Options holds the other fields of the form (see job.Request).
 	Options map[string]any
-	// Data is the input to edit, or nil for text-to-video. Reference may be nil.
+	// Data is the input to edit, or nil for text-to-video. Reference may be nil. For image-to-video, they are the first
+	// and the last picture of the result.
 	Data, Reference *Input
 	// Size is the exact size of the result in square pixels. It has the aspect ratio of Data, so the engine only has
 	// to scale. FPS and Duration are the frame rate and length of the result. Both are 0 for an image.

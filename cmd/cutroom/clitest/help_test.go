@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden help texts")
 func TestHelpMatchesGoldenTexts(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
-		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs download",
+		"", "edit", "image", "t2v", "i2v", "jobs", "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs download",
 		"jobs share", "jobs rm", "jobs deliveries",
 		"files", "files ls", "files put", "files get", "files rm", "inspect", "chat", "models", "quota", "usage", "token",
 		"webhook-secret", "mcp",

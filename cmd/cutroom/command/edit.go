@@ -92,7 +92,7 @@ func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error 
 		return err
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{invocation: s, client: service, order: c.order}
+		e := &editor{invocation: s, client: service, order: c.order, makesVideo: kind == catalog.ImageToVideo}
 		if batch {
 			return e.batch(ctx, edit, inputs, c.Jobs)
 		}
@@ -196,6 +196,25 @@ func (c *Image) Run(ctx context.Context, s *Invocation) error {
 		return &UsageError{"image takes one image; use \"cutroom edit\" for a folder"}
 	}
 	return edit.run(ctx, s, catalog.Image)
+}
+
+type I2V struct {
+	order      `set:"beside=Default: in the image's folder, named after the image and the prompt."`
+	Input      string `arg:"" predictor:"file" help:"Image that the video starts with: a file, or the id of a stored file."`
+	Prompt     string `short:"p" help:"What should happen in the video."`
+	Last       string `predictor:"file" placeholder:"IMAGE" help:"Image that the video ends with: a file, or the id of a stored one."`
+	Resolution string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
+}
+
+func (c *I2V) Run(ctx context.Context, s *Invocation) error {
+	edit := Edit{
+		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Last, Resolution: c.Resolution,
+		SelfAnchor: true, Jobs: 1,
+	}
+	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
+		return &UsageError{"i2v takes one image"}
+	}
+	return edit.run(ctx, s, catalog.ImageToVideo)
 }
 
 type T2V struct {

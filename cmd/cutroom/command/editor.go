@@ -19,6 +19,8 @@ type editor struct {
 	invocation *Invocation
 	client     *client.Client
 	order      order
+	// makesVideo means that the result is a video, even if the input is an image.
+	makesVideo bool
 }
 
 type result struct {
@@ -46,16 +48,18 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	if err != nil {
 		return err
 	}
-	output := e.order.Output
+	output, own, name := e.order.Output, kindOf(input), defaultOutput(input, edit)
+	if e.makesVideo {
+		own, name = ".mp4", strings.TrimSuffix(name, kindOf(input))+".mp4"
+	}
 	if info, err := os.Stat(output); err == nil && info.IsDir() {
-		output = filepath.Join(output, filepath.Base(defaultOutput(input, edit)))
+		output = filepath.Join(output, filepath.Base(name))
 	}
 	if output == "" {
-		output = defaultOutput(input, edit)
+		output = name
 	}
 	if !e.order.Detach {
-		own := kindOf(input)
-		if isFileID(input) {
+		if isFileID(input) && !e.makesVideo {
 			own = ""
 		}
 		if err := checkFormat(output, own); err != nil {

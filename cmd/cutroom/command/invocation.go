@@ -26,6 +26,7 @@ type Commands struct {
 	Edit     Edit          `cmd:"" group:"Media" help:"Edit videos or images."`
 	Image    Image         `cmd:"" group:"Media" help:"Edit an image."`
 	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from text."`
+	I2V      I2V           `cmd:"" name:"i2v" group:"Media" help:"Make a video from an image."`
 	Jobs     Jobs          `cmd:"" group:"Media" help:"List, search, watch, cancel, download, share and delete jobs."`
 	Files    Files         `cmd:"" group:"Media" help:"Store files for reuse."`
 	Inspect  Inspect       `cmd:"" group:"Media" help:"Verify a file's Content Credentials: who made it, how and when."`

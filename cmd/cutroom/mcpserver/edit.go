@@ -28,7 +28,9 @@ type editInput struct {
 
 type generateInput struct {
 	Prompt      string `json:"prompt" jsonschema:"What the video should show, in the user's words."`
-	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models that makes videos from text. Default: the latest."`
+	Image       string `json:"image,omitempty" jsonschema:"Picture that the video starts with: a path in the allowed folder, or the id of a stored file (file_…). Omit it to make a video from text only."`
+	LastImage   string `json:"last_image,omitempty" jsonschema:"Picture that the video ends with. Only with image."`
+	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models of the kind text-to-video, or with image image-to-video. Default: the latest."`
 	Seed        *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Default: random."`
 	Resolution  string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, one of the model's sizes."`
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
@@ -66,12 +68,12 @@ func (t tools) addEdits(server *mcp.Server) {
 	}, t.edit)
 	add(t, server, &mcp.Tool{
 		Name:        "generate",
-		Description: "Start making a video from text. Returns the job immediately; get_job waits for it.",
+		Description: "Start making a video from text, or from a picture. Returns the job immediately; get_job waits for it.",
 		InputSchema: input[generateInput](func(properties map[string]*jsonschema.Schema) {
 			seed(properties)
 			oneOf(properties["orientation"], "landscape", "portrait")
 		}),
-		Annotations: makes("Make a video from text", false),
+		Annotations: makes("Make a video", false),
 	}, t.generate)
 }
 
@@ -104,7 +106,22 @@ func (t tools) generate(ctx context.Context, c *call, in generateInput) (jobOutp
 	edit := client.Edit{Fields: fields(map[string]string{
 		"prompt": in.Prompt, "resolution": in.Resolution, "orientation": in.Orientation,
 	}, in.Seed)}
-	return t.submit(ctx, c, edit, in.Model, catalog.TextToVideo)
+	if in.Image == "" {
+		return t.submit(ctx, c, edit, in.Model, catalog.TextToVideo)
+	}
+	data, _, err := t.source(ctx, c, in.Image)
+	if err != nil {
+		return jobOutput{}, err
+	}
+	edit.Data = &data
+	if in.LastImage != "" {
+		last, _, err := t.source(ctx, c, in.LastImage)
+		if err != nil {
+			return jobOutput{}, err
+		}
+		edit.Reference = &last
+	}
+	return t.submit(ctx, c, edit, in.Model, catalog.ImageToVideo)
 }
 
 func (t tools) submit(ctx context.Context, c *call, edit client.Edit, model string, kind catalog.Kind) (jobOutput,

@@ -19,9 +19,10 @@ import (
 
 func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
+		"*preview.Engine":     {ImageToVideo: true},
 		"*engineserver.Pool":  {Prefetch: true},
-		"*openaimedia.Engine": {Prefetch: true},
-		"*comfyui.Engine":     {Prefetch: true},
+		"*openaimedia.Engine": {Prefetch: true, ImageToVideo: true},
+		"*comfyui.Engine":     {Prefetch: true, ImageToVideo: true},
 	}
 	known, folder := withWorkflow(t)
 	for _, c := range []struct{ setting, key, want, err string }{

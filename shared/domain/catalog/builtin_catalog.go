@@ -205,6 +205,49 @@ func builtin(family string) catalogFile {
 					},
 				},
 			},
+			"image-to-video": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "image",
+						Required:    true,
+						Description: "The picture that the video starts with.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Default:     "",
+						Max:         new(int64(4000)),
+						Description: "What should happen in the video.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "last_image",
+						Type:        "image",
+						Description: "The picture that the video ends with.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p", "480p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+			},
 			"restyle": {
 				Fields: []fieldEntry{
 					{
@@ -419,6 +462,20 @@ func builtin(family string) catalogFile {
 				Description: "Edit an image.",
 				Title:       "Edit an image",
 				Examples:    []string{"pencil sketch", "remove the background", "crop to square", "black and white", "golden hour"},
+			},
+			{
+				ID:   family + "-pro-i2v",
+				Kind: "image-to-video",
+				Form: "image-to-video",
+				Sizes: map[string]string{
+					"480p": "832x480",
+					"720p": "1280x704",
+				},
+				FPS:         25,
+				Duration:    "5s",
+				Description: "Make a video that starts with an image.",
+				Title:       "Make a video from an image",
+				Examples:    []string{"the camera moves slowly closer", "she smiles and waves", "waves roll onto the beach"},
 			},
 		},
 		Inference: []inferenceEntry{

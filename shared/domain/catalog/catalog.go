@@ -365,7 +365,7 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		return nil, wrongAt(path+".form", "model %q: unknown form %q", e.ID, e.Form)
 	}
 	switch e.Kind {
-	case Restyle, Edit, TryOn, Clip, TextToVideo:
+	case Restyle, Edit, TryOn, Clip, TextToVideo, ImageToVideo:
 		if e.FPS < 1 || e.FPS > 120 {
 			return nil, wrongAt(path, "model %q: fps must be from 1 to 120", e.ID)
 		}
@@ -375,7 +375,7 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		}
 	default:
 		return nil, wrongAt(path+".kind",
-			"model %q: the kind %q must be restyle, edit, try-on, clip, text-to-video or image", e.ID, e.Kind)
+			"model %q: the kind %q must be restyle, edit, try-on, clip, text-to-video, image-to-video or image", e.ID, e.Kind)
 	}
 	switch {
 	case e.Generate == NotGenerated,
@@ -391,11 +391,11 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 	if err := m.checkData(path); err != nil {
 		return nil, err
 	}
-	if e.Duration != "" || e.Kind == TextToVideo {
+	if makes := e.Kind == TextToVideo || e.Kind == ImageToVideo; makes || e.Duration != "" {
 		duration, err := time.ParseDuration(e.Duration)
-		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
-			return nil, wrongAt(path+".duration",
-				"model %q: duration must be more than 0s and at most 5m, and is only for text-to-video", e.ID)
+		if err != nil || duration <= 0 || duration > 5*time.Minute || !makes {
+			return nil, wrongAt(path+".duration", "model %q: duration must be more than 0s and at most 5m, and is only for "+
+				"text-to-video and image-to-video", e.ID)
 		}
 		m.Duration = duration
 	}

@@ -14,12 +14,13 @@ import (
 type Kind string
 
 const (
-	Restyle     Kind = "restyle"
-	Edit        Kind = "edit"
-	TryOn       Kind = "try-on"
-	Clip        Kind = "clip"
-	TextToVideo Kind = "text-to-video"
-	Image       Kind = "image"
+	Restyle      Kind = "restyle"
+	Edit         Kind = "edit"
+	TryOn        Kind = "try-on"
+	Clip         Kind = "clip"
+	TextToVideo  Kind = "text-to-video"
+	ImageToVideo Kind = "image-to-video"
+	Image        Kind = "image"
 )
 
 type Generate string
@@ -45,7 +46,7 @@ type Model struct {
 	// Sizes maps a resolution to the landscape-oriented box that the result must fit.
 	Sizes map[string]Size
 	FPS   int // 0 for images
-	// Duration is the length of a text-to-video model's results. It is 0 for other models.
+	// Duration is the length of the results of models that make a video without one. It is 0 for other models.
 	Duration    time.Duration
 	Description string
 	// Title is a short display name. Examples holds sample prompts. Both may be empty.
@@ -73,7 +74,7 @@ func (m *Model) LatestName() string {
 }
 
 func (m *Model) DataType() FieldType {
-	if m.Kind == Image {
+	if m.Kind == Image || m.Kind == ImageToVideo {
 		return ImageFile
 	}
 	return VideoFile
@@ -200,7 +201,8 @@ type Field struct {
 // These fields mean the same in every form.
 const (
 	PromptField = "prompt"
-	// DataField is the file to edit. ReferenceField is a picture that shows the desired result.
+	// DataField is the file to edit. ReferenceField is a picture that shows the desired result, or for image-to-video
+	// the last picture of the result.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"

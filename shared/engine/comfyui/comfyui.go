@@ -127,7 +127,9 @@ func baseURL(address string) (string, error) {
 	return strings.TrimSuffix(address, "/"), nil
 }
 
-func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+func (e *Engine) Capabilities() engine.Capabilities {
+	return engine.Capabilities{Prefetch: true, ImageToVideo: true}
+}
 
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 

@@ -12,7 +12,7 @@ func harness(e engine.Engine) enginetest.Harness {
 	small := catalog.Size{Width: 160, Height: 96}
 	return enginetest.Harness{Engine: e, Models: map[catalog.Kind]string{
 		catalog.Restyle: "restyle", catalog.Edit: "edit", catalog.TryOn: "try-on", catalog.Clip: "clip",
-		catalog.TextToVideo: "text-to-video", catalog.Image: "image",
+		catalog.TextToVideo: "text-to-video", catalog.ImageToVideo: "image-to-video", catalog.Image: "image",
 	}, Video: small, Image: small, FPS: 10}
 }
 

@@ -91,6 +91,9 @@ models:
 	file += `
   - {id: image, kind: image, form: image, sizes: {s: 160x96}, comfyui: {
       workflow: image.json, prompt: 6.value, seed: 4.seed, data: 1.image, reference: 2.image, without_reference: [2], result: 5}}
+  - {id: image-to-video, kind: image-to-video, form: image, sizes: {s: 160x96}, fps: 10, duration: 5s, comfyui: {
+      workflow: animate.json, prompt: 6.value, seed: 4.seed, data: 1.image, reference: 2.image, without_reference: 2,
+      fps: 7.fps, result: 8}}
   - {id: text-to-video, kind: text-to-video, form: text, sizes: {s: 160x96}, fps: 10, duration: 5s, comfyui: {
       workflow: text.json, prompt: 5.value, seed: 2.seed, width: 1.width, height: 1.height, frames: 1.batch_size, fps: 3.fps,
       result: 4, max_frames: 100}}

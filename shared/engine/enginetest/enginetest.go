@@ -65,9 +65,11 @@ func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	}
 	switch kind {
 	case catalog.TextToVideo:
-	case catalog.Image:
+	case catalog.Image, catalog.ImageToVideo:
 		spec.Data = s.image(mediatest.Image{Name: "data.png", Width: 160, Height: 90})
-		spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
+		if kind == catalog.Image {
+			spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
+		}
 	default:
 		path, described := clip.Make(s), fmt.Sprintf("%+v", clip)
 		info, ok := s.clips[described]
@@ -216,6 +218,14 @@ var tests = []test{
 		s.edited(landscape)
 		s.edited(portrait)
 	}},
+	{"makes a video from one or two images, if it declares this", func(s *suite) {
+		if engine.CapabilitiesOf(s.Engine).ImageToVideo {
+			spec := s.spec(catalog.ImageToVideo, mediatest.Video{})
+			s.edited(spec)
+			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "last.jpg", Width: 90, Height: 120})
+			s.edited(spec)
+		}
+	}},
 	{"edits an image", func(s *suite) { s.edited(s.spec(catalog.Image, mediatest.Video{})) }},
 	{"edits an image with a reference image", func(s *suite) {
 		spec := s.spec(catalog.Image, mediatest.Video{})
@@ -302,10 +312,14 @@ var tests = []test{
 		}
 		all.Wait()
 	}},
-	{"rejects an input that is not media, without a retry", func(s *suite) {
-		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
+	{"rejects an input without pictures, without a retry", func(s *suite) {
+		blank := filepath.Join(s.TempDir(), "blank.mp4") // it has a valid header and sound
+		mediatest.Run(s, "-i", mediatest.Video{}.Make(s), "-c", "copy", "-bsf:v", "filter_units=remove_types=5", blank)
+		noise := mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
+		for i, path := range []string{blank, noise, noise} {
+			kind := []catalog.Kind{catalog.Edit, catalog.Edit, catalog.Image}[i]
 			spec := s.spec(kind, mediatest.Video{})
-			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
+			spec.Data.Path, spec.Prompt = path, "a watercolor painting"
 			_, err := s.run(s.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
 			if !errors.As(err, &failure) || failure.Code != job.InvalidInput || failure.Retryable || failure.Message == "" {
@@ -325,11 +339,13 @@ var tests = []test{
 		}
 	}},
 	{"stops with the context and edits again afterwards", func(s *suite) {
-		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 3})
-		ctx, cancel := context.WithCancel(s.Context())
-		defer cancel()
-		if _, err := s.run(ctx, spec, func(engine.Progress) { cancel() }); !errors.Is(err, context.Canceled) {
-			s.Errorf("error %v, want the context's", err)
+		for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
+			spec := s.spec(kind, mediatest.Video{Seconds: 3})
+			ctx, cancel := context.WithCancel(s.Context())
+			defer cancel()
+			if _, err := s.run(ctx, spec, func(engine.Progress) { cancel() }); !errors.Is(err, context.Canceled) {
+				s.Errorf("%s: error %v, want the context's", kind, err)
+			}
 		}
 		s.edited(s.spec(catalog.Edit, mediatest.Video{Seconds: 0.5}))
 	}},

@@ -84,7 +84,9 @@ func callsBegin(base string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
 }
 
-func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+func (e *Engine) Capabilities() engine.Capabilities {
+	return engine.Capabilities{Prefetch: true, ImageToVideo: true}
+}
 
 const Name = "openai"
 
@@ -96,7 +98,7 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 		return report, e.image(ctx, spec, progress)
 	}
 	if spec.Reference != nil {
-		return report, engine.InvalidInput(nil, "The engine does not support a reference image with a video.")
+		return report, engine.InvalidInput(nil, "The engine does not support a reference image or a last image for a video.")
 	}
 	return report, e.video(ctx, spec, progress)
 }

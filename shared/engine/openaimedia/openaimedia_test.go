@@ -168,6 +168,8 @@ func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 	spec.Output = filepath.Join(spec.Folder, "output.mp4")
 	switch kind {
 	case catalog.TextToVideo:
+	case catalog.ImageToVideo:
+		spec.Data = input(t, mediatest.Image{Name: "a.bmp", Width: 48, Height: 27}.Make(t), "image/bmp", true)
 	case catalog.Image:
 		spec.Data = input(t, mediatest.Image{Name: "a.png", Width: 48, Height: 32}.Make(t), "image/png", true)
 		spec.FPS, spec.Duration, spec.Output = 0, 0, filepath.Join(spec.Folder, "output.png")
@@ -188,7 +190,7 @@ const (
 )
 
 func TestVideoIsEdited(t *testing.T) {
-	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
+	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo, catalog.ImageToVideo} {
 		t.Run(string(kind), func(t *testing.T) {
 			e, u := serve(t, map[string][]answer{
 				create: {says(queued)},
@@ -226,8 +228,11 @@ func TestVideoIsEdited(t *testing.T) {
 			if fmt.Sprint(asked.fields) != fmt.Sprint(want) {
 				t.Errorf("requested %v, want %v", asked.fields, want)
 			}
-			if has := len(asked.files["input_reference"]) == 1; has != (kind == catalog.Edit) {
+			if has := len(asked.files["input_reference"]) == 1; has != (kind != catalog.TextToVideo) {
 				t.Errorf("sent %v", asked.files)
+			}
+			if kind == catalog.ImageToVideo && !strings.Contains(asked.files["input_reference"][0], "image/png") {
+				t.Error("the image was not sent as a PNG")
 			}
 		})
 	}

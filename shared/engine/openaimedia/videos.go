@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
@@ -69,8 +70,14 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 		{Name: "seed", Value: strconv.FormatUint(uint64(spec.Seed), 10)},
 	}
 	var files []transfer.File
-	if spec.Data != nil {
-		files = append(files, formFile("input_reference", spec.Data))
+	if data := spec.Data; data != nil {
+		if spec.Kind == catalog.ImageToVideo {
+			var err error
+			if data, err = e.picture(ctx, spec, data, "sent.png"); err != nil {
+				return record{}, err
+			}
+		}
+		files = append(files, formFile("input_reference", data))
 	}
 	body, contentType := transfer.Form(fields, files...)
 	defer body.Close()

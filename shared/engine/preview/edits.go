@@ -98,17 +98,19 @@ func (e *edit) turned(link string) string {
 	return link
 }
 
-// aim makes crops keep the largest face of the middle frame.
+// aim makes crops and moves of the camera keep the largest face of the middle frame.
 func (e *edit) aim(ctx context.Context) error {
-	at := slices.IndexFunc(e.asked.Edits, look.Edit.Crops)
-	if at < 0 {
+	at, half := slices.IndexFunc(e.asked.Edits, look.Edit.Crops), e.spec.Duration.Seconds()/2
+	if e.spec.Kind == catalog.ImageToVideo {
+		at, half = 0, 0
+	} else if at < 0 {
 		return nil
 	}
 	middle, data, size := *e, *e.spec.Data, catalog.Size{Width: 512, Height: 512}
 	middle.asked.Edits, middle.graph = e.asked.Edits[:at], graph{folder: e.folder, fps: e.fps}
 	link := middle.turned(middle.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}))
 	fit := fmt.Sprintf("select='gte(t,%g)',scale=%[2]d:%[2]d:force_original_aspect_ratio=decrease,pad=%[2]d:%[2]d:-1:-1,format=rgb24",
-		e.spec.Duration.Seconds()/2, size.Width)
+		half, size.Width)
 	pixels, err := middle.decode(ctx, middle.filter(fit, link), 1)
 	if err != nil || len(pixels) < 3*size.Width*size.Height {
 		return err

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -159,32 +158,5 @@ func TestMasksDoNotFlicker(t *testing.T) {
 		if sum > c.most {
 			t.Errorf("%s: the mask changes by %.4f from frame to frame, want at most %.4f", c.name, sum, c.most)
 		}
-	}
-}
-
-// The limits for a second of video are 1.5 processor seconds, and for steadying three times the time without an edit.
-func BenchmarkProcessorTime(b *testing.B) {
-	clip := filepath.Join(b.TempDir(), "clip.mp4")
-	mediatest.Run(b, "-stream_loop", "3", "-i", personClip, "-vf", "scale=1280:720", "-t", "3", "-an", clip)
-	for _, prompt := range []string{"don't change anything", "stabilize", "blur the background", "watercolor background"} {
-		b.Run(prompt, func(b *testing.B) {
-			spec := portrait(b, prompt)
-			spec.Data, spec.Size, spec.FPS, spec.Duration = input(b, clip, false), catalog.Size{Width: 1280, Height: 720}, 20, 3*time.Second
-			used := func() (seconds float64) {
-				for _, whose := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-					var usage syscall.Rusage
-					if err := syscall.Getrusage(whose, &usage); err != nil {
-						b.Fatal(err)
-					}
-					seconds += float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-				}
-				return seconds
-			}
-			before := used()
-			for b.Loop() {
-				run(b, spec)
-			}
-			b.ReportMetric((used()-before)/float64(b.N)/3, "cpu-s/s")
-		})
 	}
 }

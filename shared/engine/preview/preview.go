@@ -54,6 +54,8 @@ func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1
 
 const Name = understanding.Engine
 
+func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{ImageToVideo: true} }
+
 // Run implements [engine.Engine]. The stages are "analyze" and "edit".
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	asked := understanding.Of(understanding.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
@@ -88,6 +90,8 @@ func (edit *edit) run(ctx context.Context) error {
 		return edit.compose(ctx)
 	case catalog.Image:
 		return edit.image(ctx)
+	case catalog.ImageToVideo:
+		return edit.animate(ctx)
 	}
 	return edit.video(ctx)
 }

@@ -2,8 +2,6 @@ package preview_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/preview/person"
 )
 
 var (
@@ -218,20 +217,31 @@ func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	}
 }
 
-func TestEditEndsWithContext(t *testing.T) {
-	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		spec := with(small(t, "watercolor of the sea"), func(s *engine.Spec) {
-			s.Kind, s.Duration, s.Size = kind, time.Minute, catalog.Size{Width: 640, Height: 360}
-		})
-		_, _, err := attempt(t, ctx, spec, func(p engine.Progress) {
-			if p.Stage == "edit" {
-				cancel(nil)
-			}
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v, want the context's error", kind, err)
+func TestCameraMovesTowardTheFace(t *testing.T) {
+	still := filepath.Join(t.TempDir(), "still.jpg")
+	mediatest.Run(t, "-i", personClip, "-frames:v", "1", "-q:v", "2", still)
+	spec := portrait(t, "she waves")
+	spec.Kind, spec.Data, spec.Reference, spec.Duration = catalog.ImageToVideo, input(t, still, true), input(t, reference, true), 2*time.Second
+	path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	if err != nil || len(outcome.Understood) != 2 || !strings.Contains(outcome.Notice, "only moves the camera") || !strings.Contains(outcome.Notice, "she waves") {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	checkVideo(t, path, spec, false)
+	face := func(path, frame string) person.Face {
+		square, filters := catalog.Size{Width: 512, Height: 512}, ",scale=512:-1,pad=512:512:-1:-1"
+		pixels := decode(t, square, "-i", path, "-vf", "select=eq(n\\,"+frame+")"+filters, "-frames:v", "1")[0].pixels
+		found, err := person.Faces(pixels, square)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: faces %v, %v", path, found, err)
 		}
-		cancel(nil)
+		return found[0]
+	}
+	before, after := face(still, "0"), face(path, "14")
+	if after.Size < 1.1*before.Size || math.Hypot(after.X-before.X, after.Y-before.Y) > 0.05 {
+		t.Errorf("the face moves from %+v to %+v", before, after)
+	}
+	last := decode(t, spec.Size, "-i", reference, "-vf", "scale=512:288:force_original_aspect_ratio=increase,crop=512:288")
+	if d := difference(last, frames(t, path, spec.Size)[19:]); d > 4 {
+		t.Errorf("the last frame differs by %.1f from the last image", d)
 	}
 }

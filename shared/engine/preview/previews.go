@@ -27,8 +27,7 @@ type previews struct {
 	written, sent time.Time
 }
 
-// watch adds a preview output for a link, if previews are wanted. It returns the next link and the
-// output's arguments.
+// watch adds a preview output for a link, if previews are wanted. It returns the next link and the output's arguments.
 func (e *edit) watch(link string) (next string, args []string) {
 	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
 		return link, nil

@@ -73,8 +73,7 @@ func unusual() []clip {
 	}
 	vpx := strings.Fields("-pix_fmt yuv420p -deadline realtime -cpu-used 8 -b:v 1M -g 25")
 	cover := func(t *testing.T) string {
-		return write(t,
-			slices.Concat(drawn("testsrc", "64x64", "1"), strings.Fields("-frames:v 1 a.jpg"))...)
+		return write(t, slices.Concat(drawn("testsrc", "64x64", "1"), strings.Fields("-frames:v 1 a.jpg"))...)
 	}
 	return []clip{
 		{"VP8 that changes its size twice", func(t *testing.T) string {

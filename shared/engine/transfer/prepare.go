@@ -23,7 +23,7 @@ type Inputs struct{ Data, Reference Made }
 func Prepare(ctx context.Context, by Runner, spec engine.Spec, to catalog.Size, frames int) (made Inputs, err error) {
 	switch {
 	case spec.Data == nil:
-	case spec.Kind == catalog.Image:
+	case spec.Kind == catalog.Image || spec.Kind == catalog.ImageToVideo:
 		made.Data, err = still(ctx, by, spec, *spec.Data, to, "data.png")
 	default:
 		made.Data = Made{Path: filepath.Join(spec.Folder, "data.mp4"), MIME: "video/mp4"}

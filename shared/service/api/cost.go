@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"time"
@@ -59,8 +60,5 @@ func estimated(m *catalog.Model, resolution string, length time.Duration) *costB
 }
 
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
-	if m.Kind == catalog.TextToVideo {
-		return m.Duration
-	}
-	return input
+	return cmp.Or(m.Duration, input)
 }

@@ -17,10 +17,7 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	estimate, known := s.Jobs.Estimate(ctx, job.EditKind{
 		Model: m.ID, Resolution: j.Request.Option(catalog.ResolutionField), Reference: reference,
 	})
-	length := m.Duration
-	if _, edits := j.Request.Inputs[catalog.DataField]; edits {
-		length = clip
-	}
+	length := lengthOf(m, clip)
 	if !known || m.Kind != catalog.Image && length <= 0 {
 		return nil
 	}

@@ -171,6 +171,12 @@ func TestFormsFollowTheContract(t *testing.T) {
 			{"a reference", []part{upload("data", image), prompt, upload("reference_image.0", image)}},
 			{"all problems, in the order of the fields", append([]part{upload("data", video)}, everythingWrong[1:]...)},
 		}}},
+		{"image-to-video", "gen-pro-i2v", [][]formCase{{
+			{"data is required", []part{prompt}},
+			{"data is an image", []part{upload("data", video)}},
+			{"a first and a last image", []part{upload("data", image), upload("last_image", image), text("resolution", "480p")}},
+			{"the last image is sent twice", []part{upload("data", image), upload("last_image", image), upload("reference_image", image)}},
+		}}},
 		{"text-to-video", "gen-pro-t2v", [][]formCase{{
 			{"the prompt is required", []part{text("seed", "5")}},
 			{"a prompt of white space counts as absent", []part{text("prompt", "\u00a0")}},

@@ -38,6 +38,8 @@ type inputs struct {
 	// size and rate (frames per second) describe the file in the field "data". They are 0 if unknown.
 	size catalog.Size
 	rate float64
+	// referenceSize is the size of the reference image, or 0.
+	referenceSize catalog.Size
 }
 
 // take is a [takeFile]. The part may be a file reference or a URL (docs/contract/media.md#references).
@@ -198,8 +200,12 @@ func (in *inputs) check(
 		wrong := valueProblem(name, value, beyond.Message)
 		return &wrong, nil
 	}
-	if field.Name == catalog.DataField {
-		in.clip, in.size, in.rate = info.Duration, catalog.Size{Width: info.Width, Height: info.Height}, info.FrameRate
+	size := catalog.Size{Width: info.Width, Height: info.Height}
+	switch field.Name {
+	case catalog.DataField:
+		in.clip, in.size, in.rate = info.Duration, size, info.FrameRate
+	case catalog.ReferenceField:
+		in.referenceSize = size
 	}
 	return nil, nil
 }

@@ -204,7 +204,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	if !ok {
 		return catalog.UnknownModel(name)
 	}
-	length := time.Duration(seconds * float64(time.Second))
+	length := lengthOf(m, time.Duration(seconds*float64(time.Second)))
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
 		read := understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})

@@ -321,9 +321,17 @@ func (o *openAIRequest) addFiles(name string, value json.RawMessage, take takeFi
 // translate finds the model and converts the parameters to the fields of its form.
 func (o *openAIRequest) translate(ctx context.Context, in *inputs) (*catalog.Form, submission, error) {
 	model := o.sent["model"]
-	if o.source != nil {
+	var kind catalog.Kind
+	switch {
+	case o.source != nil:
 		model = &sent{text: o.source.Model}
-	} else if m, ok := o.service.Catalog.First(catalog.Edit); ok && o.edits && model == nil {
+	case model != nil:
+	case o.edits:
+		kind = catalog.Edit
+	case o.targets["input_reference"] == catalog.ReferenceField:
+		kind = catalog.ImageToVideo
+	}
+	if m, ok := o.service.Catalog.First(kind); ok {
 		model = &sent{text: m.ID}
 	}
 	if model == nil {
@@ -352,6 +360,13 @@ func (o *openAIRequest) translate(ctx context.Context, in *inputs) (*catalog.For
 		name := key
 		if target, isFile := o.targets[key]; isFile {
 			name = target
+			switch {
+			case m.Kind != catalog.ImageToVideo:
+			case target == catalog.ReferenceField:
+				name, in.size = catalog.DataField, in.referenceSize
+			default:
+				name = "" // the model takes no video
+			}
 		}
 		field, known := form.Field(name)
 		switch isFile := s.input != nil; {
@@ -379,7 +394,7 @@ func (o *openAIRequest) takeResult(ctx context.Context, form *catalog.Form, sub 
 		return problems{missing(promptField)}
 	}
 	field, edits := form.Field(catalog.DataField)
-	if !edits || sub[field.Name] != nil {
+	if !edits || field.Type != catalog.VideoFile || sub[field.Name] != nil {
 		return problems{valueProblem(videoField, nil, fmt.Sprintf("The model %s cannot edit the video, or two videos were sent.", j.Model))}
 	}
 	if err := o.service.Jobs.CheckResult(*j); err != nil {

@@ -576,6 +576,25 @@ func TestOpenAIRemixEditsResult(t *testing.T) {
 	}
 }
 
+func TestOpenAIVideoStartsWithImage(t *testing.T) {
+	w := openAIWorld(t, setup{})
+	for _, model := range [][]part{nil, {text("model", "gen-pro-i2v")}} {
+		form := append(model, text("prompt", "she waves"), upload("input_reference", smallPNG(t)), text("size", "832x480"))
+		made := w.openAIForm("/v1/videos", studio, form...).video(t)
+		if made.Model != "gen-pro-i2v" || made.Size == nil || *made.Seconds != "5" {
+			t.Errorf("%+v", made)
+		}
+		request := w.record(made.ID).Request
+		if input := request.Inputs["data"]; len(request.Inputs) != 1 || !strings.HasPrefix(input.MIME, "image/") || request.Option("resolution") != "480p" {
+			t.Errorf("%+v", request)
+		}
+	}
+	video := w.openAIForm("/v1/videos", studio, text("prompt", "x"), upload("input_reference", clip(t)), text("model", "gen-pro-i2v"))
+	if param, _ := video.openAIError(t); video.status != 400 || param != "input_reference" {
+		t.Errorf("%d %s", video.status, video.body)
+	}
+}
+
 func TestOpenAIDeleteCancelsVideo(t *testing.T) {
 	w := openAIWorld(t, setup{})
 	id := w.openAIForm("/v1/videos", studio, text("prompt", "x"), upload("input_reference", clip(t)), text("model", "gen-2.5")).video(t).ID

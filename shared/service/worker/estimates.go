@@ -101,6 +101,9 @@ var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40
 func questions(c *catalog.Catalog) []engine.Question {
 	var asked []engine.Question
 	for _, m := range c.Models() {
+		if m.Kind == catalog.ImageToVideo {
+			continue // no engine with estimates makes such videos
+		}
 		lengths := []float64{m.Duration.Seconds()}
 		if m.Kind != catalog.Image && m.Duration == 0 {
 			lengths = slices.DeleteFunc(slices.Clone(estimatedLengths), func(length float64) bool {

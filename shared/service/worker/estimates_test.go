@@ -154,6 +154,9 @@ func TestEstimatesAreReadForEveryEdit(t *testing.T) {
 	if _, asked := kinds[job.EditKind{Model: "gen-pro-t2v", Resolution: "480p", Reference: true}]; asked {
 		t.Error("text to video takes no reference")
 	}
+	if _, asked := kinds[job.EditKind{Model: "gen-pro-i2v", Resolution: "480p"}]; asked {
+		t.Error("engine servers, which know no videos of images, were asked about one")
+	}
 	image := kinds[job.EditKind{Model: "gen-image-2", Resolution: "480p"}]
 	if !slices.Equal(image.Lengths, []float64{0}) || image.Kind != catalog.Image {
 		t.Errorf("asked %+v", image)

@@ -83,6 +83,9 @@ func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	if !ok {
 		return &engine.Error{Code: job.EngineError, Message: "The model is no longer available."}
 	}
+	if m.Kind == catalog.ImageToVideo && !engine.CapabilitiesOf(w.config.Engine).ImageToVideo {
+		return &engine.Error{Code: job.EngineError, Message: "The engine makes no videos from images."}
+	}
 	if p.folder, err = os.MkdirTemp(w.config.Folder, p.job.ID+"-"); err != nil {
 		return fmt.Errorf("create a scratch folder: %w", err)
 	}
@@ -124,7 +127,7 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	if spec.Data != nil {
 		info := spec.Data.Info
 		input, rate = catalog.Size{Width: info.Width, Height: info.Height}, info.FrameRate
-		if m.Kind != catalog.Image {
+		if m.DataType() == catalog.VideoFile {
 			spec.Duration = info.Duration
 			err = checkLength(j, spec.Duration)
 		}

@@ -354,6 +354,18 @@ func TestFailedRunsFailTheJob(t *testing.T) {
 	}
 }
 
+func TestImageGoesOnlyToEngineThatMakesVideosOfImages(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	id := s.submit("portrait", 0, func(j *job.Job) { j.Model = "gen-pro-i2v" })
+	stop := s.start(succeed)
+	s.wantFailure(id, job.EngineError, "The engine makes no videos from images.")
+	s.wantClean(stop)
+	if j := s.awaitEnd(id); j.Runs != 1 {
+		t.Errorf("%d runs, want 1", j.Runs)
+	}
+}
+
 // The length in the header determines the reserved cost. A clip may be up to a second longer.
 func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()

@@ -503,6 +503,20 @@ export async function textToVideo(visit) {
   equal(await page.locator(".split").count(), 0, "no comparison is offered");
 }
 
+export async function imageToVideo(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await drop(page, ".stage", "reference.jpg", "image/jpeg");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-pro-i2v");
+  await page.getByRole("button", { name: "Last image" }).waitFor();
+  await page.getByLabel("Resolution").selectOption("480p");
+  await page.getByRole("button", { name: "Make video" }).click(); // the prompt is optional
+  const video = page.getByLabel("The edited video");
+  await video.waitFor();
+  await until("it plays", () => video.evaluate(video => video.videoWidth > 0 && video.duration > 0.8));
+  equal(await page.locator(".split").count(), 0, "no comparison is offered");
+}
+
 export async function cancelled(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();

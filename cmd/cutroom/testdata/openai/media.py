@@ -81,6 +81,9 @@ def videos():
     assert ids[0] == made.id and len(ids) == 2, ids
     assert [v.id for v in client.videos.list(limit=1, order="asc")] == ids[::-1]
     assert client.videos.delete(made.id).deleted
+    shown = client.videos.create(prompt="the camera moves", input_reference=media("reference.jpg"))
+    assert shown.model == "gen-pro-i2v" and client.videos.poll(shown.id, poll_interval_ms=300).status == "completed", shown
+    client.videos.delete(shown.id)
     rejected(openai.NotFoundError, lambda: client.videos.retrieve(made.id))
 
 

@@ -1,8 +1,7 @@
 // Package frame edits live frames on the CPU, one at a time. It is the preview engine for realtime sessions.
 //
-// It draws the same looks as package preview draws for finished videos, but in Go and at 640x360, fast enough for
-// live frames on one core. Like package preview, it changes colors, edges and textures, and does not recognize
-// objects.
+// It draws the same looks as package preview draws for finished videos, but in Go and at 640x360, fast enough for live
+// frames on one core. Like package preview, it changes colors, edges and textures, and does not recognize objects.
 package frame
 
 import (

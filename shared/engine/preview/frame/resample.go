@@ -211,8 +211,7 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered computes the means of 4x4 squares, four squares at a time. It returns the number of pixels that it has
-// set.
+// quartered computes the means of 4x4 squares, four squares at a time. It returns the number of pixels that it has set.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]

@@ -53,9 +53,7 @@ func TestShrinkingAveragesPixels(t *testing.T) {
 // Layers process eight pixels at a time. The result must be the same as for single pixels.
 func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	for name, do := range map[string]func(to, from []uint8){
-		"multiply": multiply, "screen": screen, "add": add,
-	} {
+	for name, do := range map[string]func(to, from []uint8){"multiply": multiply, "screen": screen, "add": add} {
 		to, from := noise(random, 1003), noise(random, 1003)
 		copy(from[80:], make([]uint8, 40))
 		for i := range 40 {

@@ -47,8 +47,7 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
-// piece returns two random numbers from 0 to 1 for the piece whose point is offset by (dx, dy), in
-// cells, from (x, y).
+// piece returns two random numbers from 0 to 1 for the piece whose point is offset by (dx, dy), in cells, from (x, y).
 func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]

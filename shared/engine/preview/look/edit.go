@@ -275,9 +275,7 @@ func fading(name string, edges kinds) operation {
 }
 
 func sound(name, filter string) operation {
-	return operation{
-		name: name, filters: filters{Sound: func(arguments, Clip) string { return filter }},
-	}
+	return operation{name: name, filters: filters{Sound: func(arguments, Clip) string { return filter }}}
 }
 
 // tempo returns the filters for a speed. Below half speed, it needs more than one filter.

@@ -142,8 +142,7 @@ func along(stops []colorStop, at float64) oklab.Color {
 	return stops[len(stops)-1].color
 }
 
-// palette replaces each color with the nearest color in the list. weight is the weight of lightness
-// relative to chroma.
+// palette replaces each color with the nearest color in the list. weight is the weight of lightness relative to chroma.
 func palette(weight float64, colors ...oklab.Color) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		best, nearest := colors[0], math.Inf(1)

@@ -105,11 +105,7 @@ func pixelArt() []Op {
 	const block = 1.0 / 80
 	quantize := NewLUT(saturate(1.35), contrast(1.2, 0.5), palette(1.25, pixelPalette()...))
 	quantize.Nearest = true
-	return []Op{
-		Pixelate{block},
-		add(bayer(0.085, block)),
-		Grade{quantize},
-	}
+	return []Op{Pixelate{block}, add(bayer(0.085, block)), Grade{quantize}}
 }
 
 // pixelPalette returns 32 colors in ramps, like the palette of a game console.
@@ -138,11 +134,7 @@ func toyBricks() []Op {
 	}
 	snap := NewLUT(saturate(1.3), contrast(1.15, 0.5), palette(1.1, colors...))
 	snap.Nearest = true
-	return []Op{
-		Pixelate{block},
-		Grade{snap},
-		add(bricks(0.30, block)),
-	}
+	return []Op{Pixelate{block}, Grade{snap}, add(bricks(0.30, block))}
 }
 
 func stainedGlass() []Op {

@@ -36,22 +36,16 @@ func airs() map[string]air {
 			glow: hex(0xffd9a0), haze: hex(0xffe0cc), cloud: hex(0xfff0e6), shade: hex(0xc7a3bf), ink: hex(0x3d4468),
 		},
 		"day": {
-			sky: []stop{
-				{0, hex(0xe6f4f7)}, {0.2, hex(0xb5dff0)}, {0.5, hex(0x74b8e6)}, {1, hex(0x2f74c0)},
-			},
+			sky:  []stop{{0, hex(0xe6f4f7)}, {0.2, hex(0xb5dff0)}, {0.5, hex(0x74b8e6)}, {1, hex(0x2f74c0)}},
 			glow: hex(0xfff3cc), haze: hex(0xdcecf2), cloud: hex(0xffffff), shade: hex(0xa9c4da), ink: hex(0x22435c),
 		},
 		"storm": {
-			sky: []stop{
-				{0, hex(0xd9d6c4)}, {0.25, hex(0x9aa6a8)}, {0.6, hex(0x5a6a78)}, {1, hex(0x333f50)},
-			},
+			sky:  []stop{{0, hex(0xd9d6c4)}, {0.25, hex(0x9aa6a8)}, {0.6, hex(0x5a6a78)}, {1, hex(0x333f50)}},
 			glow: hex(0xe8e2c0), haze: hex(0xaab4b4), cloud: hex(0xb9c0c0), shade: hex(0x46525f), ink: hex(0x1e2833),
 			overcast: true,
 		},
 		"night": {
-			sky: []stop{
-				{0, hex(0x35588c)}, {0.25, hex(0x1f3a72)}, {0.6, hex(0x142452)}, {1, hex(0x0a1230)},
-			},
+			sky:  []stop{{0, hex(0x35588c)}, {0.25, hex(0x1f3a72)}, {0.6, hex(0x142452)}, {1, hex(0x0a1230)}},
 			glow: hex(0x9fc0f0), haze: hex(0x2f4f80), cloud: hex(0x4a689c), shade: hex(0x18264e), ink: hex(0x070d22),
 			night: true,
 		},

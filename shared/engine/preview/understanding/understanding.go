@@ -52,6 +52,8 @@ func Of(asked Request) Result {
 	switch asked.Kind {
 	case catalog.TextToVideo:
 		return ofScene(asked)
+	case catalog.ImageToVideo:
+		return ofPicture(asked)
 	case catalog.TryOn:
 		return Result{Understood: []string{}, Notice: "Nothing was changed. " + Unsupported(asked.Kind)}
 	}
@@ -187,6 +189,20 @@ func ofScene(asked Request) Result {
 	case len(r.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(r.Ignored), how)
 	}
+	return r
+}
+
+func ofPicture(asked Request) Result {
+	r := Result{Understood: []string{"slow camera move"}, Notice: "The preview engine only moves the camera over the picture"}
+	if asked.Reference {
+		r.Understood, r.Notice = append(r.Understood, "last image"), r.Notice+", and fades to the last image"
+	}
+	r.Notice += ". "
+	if prompt := strings.TrimSpace(asked.Prompt); prompt != "" {
+		r.Ignored = []string{prompt}
+		r.Notice += "It does not show " + quoted(r.Ignored) + ". "
+	}
+	r.Notice += how
 	return r
 }
 

@@ -253,7 +253,7 @@ export class Form {
     this.referenceBox.hidden = !this.takesReference;
     if (!this.reference) {
       this.referenceBox.replaceChildren(
-        button("image", "Reference image", () => this.picker.click(), { title: this.takesReference?.description }),
+        button("image", this.chosen?.kind === "image-to-video" ? "Last image" : "Reference image", () => this.picker.click(), { title: this.takesReference?.description }),
         signButton("files", "A stored image as the reference", async () => {
           const image = await chooseStored("image");
           if (image) this.refer(image);
@@ -310,7 +310,7 @@ export class Form {
       sent.push([field.name, value instanceof File || typeof value === "string" ? value : value.id]);
     }
     // The service would accept an edit without a prompt and change nothing.
-    if (!prompt && !reference) throw new Missing(takesReference ? "Write what to change, or add a reference image." : "Write what to change.", this.prompt);
+    if (!prompt && !reference && model.kind !== "image-to-video") throw new Missing(takesReference ? "Write what to change, or add a reference image." : "Write what to change.", this.prompt);
     return sent;
   }
 

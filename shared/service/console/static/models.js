@@ -10,6 +10,7 @@ export const kinds = {
   "try-on": { title: "Try on a garment", ask: "Describe the garment, and add its picture", run: "Run edit", doing: "Dressing", one: "edit", examples: ["wearing this jacket", "wearing this shirt"] },
   "clip": { title: "Edit, previous generation", ask: "Describe the edit: “golden hour”", run: "Run edit", doing: "Editing", one: "edit", examples: ["golden hour", "snowy winter", "film noir", "a watercolor painting"] },
   "text-to-video": { title: "Make a video from text", ask: "Describe the scene: “aurora over the mountains”", run: "Make video", doing: "Making", one: "video", examples: ["aurora over the mountains", "a sailing boat at sunset", "city lights in the rain", "snow falling on a forest"] },
+  "image-to-video": { title: "Make a video from an image", ask: "Describe what should happen: “she smiles and waves”", run: "Make video", doing: "Making", one: "video", examples: ["the camera moves slowly closer", "she smiles and waves"] },
   "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”, “remove the background”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "remove the background", "crop to square", "black and white", "watercolor painting", "golden hour"] },
 };
 

@@ -71,7 +71,7 @@ export function showProgress(stage, run, url) {
     }
   }, { class: "cancel" });
   const { picture, look } = previewOf(run);
-  const back = url ? view(run.kind, url, `The original ${run.kind}`, () => inputOf(run)) : make("div", { class: "blank" });
+  const back = url ? view(run.sourceKind, url, `The original ${run.sourceKind}`, () => inputOf(run)) : make("div", { class: "blank" });
   if (url) fitTo(stage, back);
   stage.dataset.state = "working";
   stage.replaceChildren(back, picture, make("div", { class: "sheen" }), make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
@@ -104,7 +104,7 @@ export function showFailure(stage, run, ...buttons) {
 // Compare with the original if this browser has it and the result differs from it.
 export async function showResult(stage, run) {
   const before = run.unchanged ? undefined : await run.original();
-  const { box, bar } = compare(run.kind, before, run.url, stage, () => inputOf(run));
+  const { box, bar } = compare(run.kind, run.sourceKind === run.kind ? before : undefined, run.url, stage, () => inputOf(run));
   const player = box.querySelector("video:last-of-type");
   if (player) posterOf(run).then(poster => poster && (player.poster = poster));
   stage.dataset.state = "done";

@@ -58,7 +58,8 @@ export class Run {
   }
 
   get mode() { return this.model && modeOf(this.model); }
-  get kind() { return this.mode?.id === "image" ? "image" : "video"; }
+  get kind() { return this.model?.kind === "image" ? "image" : "video"; }
+  get sourceKind() { return this.mode?.id === "image" ? "image" : "video"; }
   get working() { return working.has(this.phase) && !(this.phase === "fetching" && !this.fetches); }
   get prompt() { return this.fields.find(([name]) => name === "prompt")?.[1] || this.job?.prompt || ""; }
   get seed() { return this.job?.seed ?? this.fields.find(([name]) => name === "seed")?.[1]; }

@@ -34,7 +34,7 @@ class Side {
     const original = await runs.find(Boolean)?.original();
     if (original) {
       const first = runs.find(Boolean), place = make("figure", { class: "side-one" });
-      this.fill(place, first.kind, original, make("figcaption", {}, make("strong", {}, "Original"), ` ${first.source.name}`));
+      this.fill(place, first.sourceKind, original, make("figcaption", {}, make("strong", {}, "Original"), ` ${first.source.name}`));
       this.grid.prepend(place);
     }
     this.arrange();
