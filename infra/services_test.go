@@ -203,6 +203,7 @@ func (s services) executed() {
 	s.by("AWS::StepFunctions::StateMachine", func(_ string, properties map[string]any) {
 		var machine struct {
 			States map[string]struct {
+				Type       string
 				Resource   string
 				Parameters struct{ TableName string }
 			}
@@ -213,6 +214,9 @@ func (s services) executed() {
 		role := s.text(properties["RoleArn"])
 		role = role[strings.LastIndex(role, "/")+1:]
 		for name, state := range machine.States {
+			if state.Type != "Task" {
+				continue // it calls nothing
+			}
 			switch _, does, _ := strings.Cut(state.Resource, ":states:::"); does {
 			case "sqs:sendMessage.waitForTaskToken":
 				for _, lane := range []string{"video", "image"} {

@@ -72,6 +72,7 @@ func TestEveryModelEdits(t *testing.T) {
 		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.15, true}},
 		{[]string{"gen-clip", "gen-clip-latest", "gen-pro-v2v"}, "clip", video{1252, 704, 25, 0.15, true}},
 		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 0.12, false}},
+		{[]string{"gen-pro-i2v"}, "picture", video{1252, 704, 25, 0.12, false}},
 		{[]string{"gen-image-2", "gen-image-latest", "gen-pro-i2i"}, "picture", video{1252, 704, 0, 0, false}},
 	}
 
@@ -141,7 +142,7 @@ func TestEveryModelEdits(t *testing.T) {
 				}
 				want := c.landscape
 				switch {
-				case c.input == "picture":
+				case want.fps == 0:
 					checkPicture(t, result, want.width, want.height)
 					return
 				case c.input == "clip" && i == 1:

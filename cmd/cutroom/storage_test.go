@@ -341,16 +341,6 @@ func TestRootKeepsOwnerOfDataFolder(t *testing.T) {
 	}
 }
 
-func TestMissingFilesAreLogged(t *testing.T) {
-	t.Parallel()
-	v := newVault(t, nil)
-	if err := os.RemoveAll(filepath.Join(v.data, "blobs", "files")); err != nil {
-		t.Fatal(err)
-	}
-	server := start(t, v.data)
-	eventually(t, "the log reports missing files", func() bool { return strings.Contains(server.Log(), "blobs=20") })
-}
-
 func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)

@@ -81,7 +81,11 @@ def broken(form):
 
 def excluding(form):
     """Reports whether the form combines fields that exclude each other."""
-    return "reference_image.0" in form and not form.keys().isdisjoint({"prompt", "reference_image"})
+    return (
+        "reference_image.0" in form
+        and not form.keys().isdisjoint({"prompt", "reference_image"})
+        or form.keys() >= {"last_image", "reference_image"}
+    )
 
 
 def unnameable(form):
