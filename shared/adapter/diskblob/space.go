@@ -1,8 +1,6 @@
 package diskblob
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Available returns how many bytes may still be stored if `reserve` bytes must stay free (0 means DefaultReserve). It
 // is negative if fewer bytes are free, or if fewer than a fiftieth of the inodes are free.

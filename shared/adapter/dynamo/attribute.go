@@ -13,13 +13,11 @@ import (
 type item = map[string]types.AttributeValue
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
 func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
-
+func moment(t time.Time) types.AttributeValue  { return number(t.UnixMilli()) }
 func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
 // wholeSeconds rounds up, so that TTL never deletes an item early.

@@ -56,7 +56,6 @@ const (
 )
 
 func batchKey(id string) item { return item{"id": text(batchPrefix + id), "part": text(recordPart)} }
-
 func listKey(account, part string) item {
 	return item{"id": text(batchListPrefix + account), "part": text(part)}
 }

@@ -274,7 +274,6 @@ func counterID(c budget.Counter) string {
 }
 
 func usedKey(c budget.Counter) item { return item{"id": text(counterID(c)), "part": text(usedPart)} }
-
 func counterEnd(c budget.Counter) types.AttributeValue {
 	return seconds(c.Window.Ends().Add(keptCounters))
 }

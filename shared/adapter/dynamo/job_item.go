@@ -68,9 +68,7 @@ type jobRequest struct {
 	TTL     int64  `dynamodbav:"ttl"`
 }
 
-func jobKey(id, part string) item {
-	return item{"id": text(id), "part": text(part)}
-}
+func jobKey(id, part string) item { return item{"id": text(id), "part": text(part)} }
 
 func jobItems(j job.Job) (record, request item, err error) {
 	body, err := json.Marshal(j.Request)

@@ -30,9 +30,7 @@ type Runs struct {
 
 var _ job.Runs = (*Runs)(nil)
 
-func NewRuns(client *dynamodb.Client, table string) *Runs {
-	return &Runs{client: client, table: table}
-}
+func NewRuns(client *dynamodb.Client, table string) *Runs { return &Runs{client: client, table: table} }
 
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
@@ -266,9 +264,7 @@ func (r *Runs) writeFailure(ctx context.Context, id, nonce string, failure job.F
 	return job.ErrNotOwn
 }
 
-func runs(j job.Job, nonce string) bool {
-	return j.Nonce == nonce && j.Status == job.Processing
-}
+func runs(j job.Job, nonce string) bool { return j.Nonce == nonce && j.Status == job.Processing }
 
 type update struct {
 	set, condition string

@@ -101,7 +101,6 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
-
 func (r *refusal) Unwrap() error { return r.err }
 
 func asRefusal(err error) error {

@@ -45,9 +45,7 @@ func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }
 
-func (p *TaskProtection) Idle(ctx context.Context) error {
-	return p.set(ctx, protectionRequest{})
-}
+func (p *TaskProtection) Idle(ctx context.Context) error { return p.set(ctx, protectionRequest{}) }
 
 type protectionRequest struct {
 	ProtectionEnabled bool

@@ -179,11 +179,9 @@ func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }
 
-func (db *DB) Jobs() *Jobs { return &Jobs{db: db} }
-
+func (db *DB) Jobs() *Jobs   { return &Jobs{db: db} }
 func (db *DB) Queue() *Queue { return &Queue{db} }
-
-func (db *DB) Keys() *Keys { return &Keys{db} }
+func (db *DB) Keys() *Keys   { return &Keys{db} }
 
 // write runs a durable transaction. The context limits only the wait for the writer. A transaction
 // that has started always runs to its end, so that its result is never lost. While the reserve is

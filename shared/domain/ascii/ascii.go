@@ -14,8 +14,5 @@ func Only(text, more string) bool {
 	return text != ""
 }
 
-func IsAlphanumeric(b byte) bool {
-	return 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z' || IsDigit(b)
-}
-
-func IsDigit(b byte) bool { return '0' <= b && b <= '9' }
+func IsAlphanumeric(b byte) bool { return 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z' || IsDigit(b) }
+func IsDigit(b byte) bool        { return '0' <= b && b <= '9' }

@@ -29,8 +29,7 @@ type Origin struct {
 }
 
 func Operator(at time.Time) Origin { return Origin{By: operator, At: at} }
-
-func (o Origin) IsOperator() bool { return o.By == operator }
+func (o Origin) IsOperator() bool  { return o.By == operator }
 
 type Action string
 

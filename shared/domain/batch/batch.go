@@ -44,9 +44,7 @@ const (
 	Cancelled  Status = "cancelled"
 )
 
-func (s Status) Ended() bool {
-	return s == Failed || s == Completed || s == Expired || s == Cancelled
-}
+func (s Status) Ended() bool { return s == Failed || s == Completed || s == Expired || s == Cancelled }
 
 type Batch struct {
 	// ID begins with "batch_". Ids sort by creation time.

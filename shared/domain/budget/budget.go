@@ -52,8 +52,7 @@ type Budget struct {
 	WarnURL string
 }
 
-func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key }
-
+func (b Budget) AppliesTo(key string) bool    { return b.Key == "" || b.Key == key }
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
 
 // Counter identifies the counter of one window of a budget. The counter is kept if the limit

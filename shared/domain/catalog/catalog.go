@@ -194,7 +194,6 @@ type pathError struct {
 
 func (e *pathError) Error() string { return e.err.Error() }
 func (e *pathError) Unwrap() error { return e.err }
-
 func wrongAt(path, format string, args ...any) error {
 	return &pathError{path, fmt.Errorf(format, args...)}
 }

@@ -35,7 +35,6 @@ func Routes() []Route { return slices.Collect(maps.Keys(routes)) }
 
 // Path returns the path relative to a base URL, such as "/chat/completions".
 func (r Route) Path() string { return routes[r] }
-
 func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }

@@ -78,9 +78,7 @@ func (p places) parse() (parsed []Place, err error) {
 	return parsed, nil
 }
 
-const (
-	mostMultiple, mostFrames = 256, 100_000
-)
+const mostMultiple, mostFrames = 256, 100_000
 
 func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	if e == nil {

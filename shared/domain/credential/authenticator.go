@@ -42,12 +42,9 @@ type cached struct {
 
 // works reports whether the key exists and has not been revoked. It does not check expiry.
 func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
-
-func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
-
-func errExpired() error { return fault.New(fault.Unauthorized, "The client token has expired.") }
-
-func errKeyExpired() error { return fault.New(fault.Unauthorized, "The API key has expired.") }
+func errInvalid() error      { return fault.New(fault.Unauthorized, "The API key is not valid.") }
+func errExpired() error      { return fault.New(fault.Unauthorized, "The client token has expired.") }
+func errKeyExpired() error   { return fault.New(fault.Unauthorized, "The API key has expired.") }
 
 func NewAuthenticator(store interface {
 	Store

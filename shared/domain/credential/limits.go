@@ -38,7 +38,6 @@ type Limits struct {
 }
 
 func (l Limits) AllowsModel(names ...string) bool { return allowsModel(l.Models, names) }
-
 func (l Limits) AllowsRoutes(group RouteGroup) bool {
 	return len(l.Routes) == 0 || slices.Contains(l.Routes, group)
 }
@@ -51,8 +50,7 @@ func allowsModel(allowed, names []string) bool {
 }
 
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
-
-func (k Key) Works(now time.Time) bool { return k.RevokedAt.IsZero() && !k.Expired(now) }
+func (k Key) Works(now time.Time) bool   { return k.RevokedAt.IsZero() && !k.Expired(now) }
 
 // AllowsModel reports whether both the key and the client token allow the model with these names.
 func (p Principal) AllowsModel(names ...string) bool {

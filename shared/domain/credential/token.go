@@ -97,9 +97,7 @@ func NewToken(random io.Reader, signer ed25519.PrivateKey, key Key, request Toke
 
 // AllowsModel reports whether the scope allows the model with these names. Allowing an alias allows
 // its model, and allowing a model allows its aliases.
-func (s Scope) AllowsModel(names ...string) bool {
-	return allowsModel(s.Models, names)
-}
+func (s Scope) AllowsModel(names ...string) bool { return allowsModel(s.Models, names) }
 
 // AllowsOrigin allows requests without an Origin header, because they do not come from a browser.
 func (s Scope) AllowsOrigin(origin string) bool {

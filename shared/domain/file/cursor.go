@@ -11,7 +11,6 @@ type Cursors = cursor.Codec
 const cursorsOf = "files"
 
 func NewCursors(secret []byte) Cursors { return cursor.New(cursorsOf, secret) }
-
 func NewCursorsFrom(secret func(context.Context) ([]byte, error)) Cursors {
 	return cursor.NewFrom(cursorsOf, secret)
 }

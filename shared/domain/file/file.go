@@ -56,9 +56,7 @@ func (f File) Counts() int64 {
 	return f.Size
 }
 
-func (f File) Expired(now time.Time) bool {
-	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
-}
+func (f File) Expired(now time.Time) bool { return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt) }
 
 // IsReference reports whether text has the format of a file id (docs/contract/media.md#references).
 func IsReference(text string) bool {

@@ -24,9 +24,7 @@ type IDs struct {
 	last int64
 }
 
-func NewIDs(now func() time.Time, random io.Reader) *IDs {
-	return &IDs{now: now, random: random}
-}
+func NewIDs(now func() time.Time, random io.Reader) *IDs { return &IDs{now: now, random: random} }
 
 func (s *IDs) New() (id string, created time.Time, err error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)

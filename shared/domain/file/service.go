@@ -31,11 +31,8 @@ const (
 // RenewEvery is how often an upload in progress renews its reservation.
 const RenewEvery = holdTime / 5
 
-func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
-
-func arrivalTime(size int64) time.Duration {
-	return holdTime + time.Duration(size/slowest)*time.Second
-}
+func (f File) SignedUntil() time.Time      { return f.CreatedAt.Add(SignedTime) }
+func arrivalTime(size int64) time.Duration { return holdTime + time.Duration(size/slowest)*time.Second }
 
 type Blobs interface {
 	Delete(ctx context.Context, name string) error
@@ -62,8 +59,7 @@ type Config struct {
 
 type Service struct{ config Config }
 
-func NewService(c Config) *Service { return &Service{c} }
-
+func NewService(c Config) *Service  { return &Service{c} }
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
 // ErrNotFound is also returned for a file that has expired, is pending, or belongs to another account.

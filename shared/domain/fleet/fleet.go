@@ -73,8 +73,7 @@ func (r Rules) Decide(now time.Time, jobs, desired int, s State) (count int, exc
 }
 
 func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1) / r.Backlog) }
-
-func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }
+func (r Rules) clamp(n int) int   { return min(max(n, r.Min), r.Max) }
 
 // see returns the state of the workers that is used for job admission.
 func (r Rules) see(now time.Time, running, wanted int, s State) job.Fleet {

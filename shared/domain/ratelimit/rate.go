@@ -37,9 +37,7 @@ func Unlimited() State { return State{Allowed: true, Remaining: math.MaxInt32} }
 
 // Cost returns how far n events advance the time stored for a name. The result is rounded down, so that single counts never exceed a
 // burst, and capped at MaxAhead, so that adding it never overflows.
-func (r Rate) Cost(n int) time.Duration {
-	return r.time(min(max(float64(n), 0), r.debt()))
-}
+func (r Rate) Cost(n int) time.Duration { return r.time(min(max(float64(n), 0), r.debt())) }
 
 // BurstTime limits how far ahead of now Take may move a name's time.
 func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
@@ -47,8 +45,7 @@ func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 // MaxAhead limits how far ahead of now Charge may move a name's time. A time more than twice that
 // far ahead was set with a wrong clock and is reset.
 func (r Rate) MaxAhead() time.Duration { return r.time(r.debt()) }
-
-func (r Rate) debt() float64 { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
+func (r Rate) debt() float64           { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
 
 // ahead is how far the name's time is ahead of now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {

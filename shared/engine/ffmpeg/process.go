@@ -52,7 +52,6 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return fmt.Sprintf("ffmpeg: %v: %s", f.err, f.log) }
-
 func (f *failure) Unwrap() error { return f.err }
 
 // run runs the program until it exits. When the context ends, the entire process group is killed.

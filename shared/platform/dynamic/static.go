@@ -11,7 +11,5 @@ func Open(name string) (handle uintptr, err error) {
 // The functions below are unreachable, because Open always fails.
 
 func Symbol(uintptr, string) (address uintptr, err error) { panic("dynamic: no library is open") }
-
-func Bind(any, uintptr) { panic("dynamic: no library is open") }
-
-func Callback(any) uintptr { panic("dynamic: no library is open") }
+func Bind(any, uintptr)                                   { panic("dynamic: no library is open") }
+func Callback(any) uintptr                                { panic("dynamic: no library is open") }

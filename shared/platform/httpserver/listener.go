@@ -128,9 +128,7 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 }
 
 // WriteTo keeps io.Copy from bypassing Read.
-func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
-	return io.Copy(w, struct{ io.Reader }{c})
-}
+func (c *watchedConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{c}) }
 
 // If a connection is closed with unread bytes, the system resets it, and the client loses the end of the
 // response. So after net/http's own responses, Close first ends the stream and discards incoming bytes.

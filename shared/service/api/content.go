@@ -196,9 +196,7 @@ func disposition(how, name, replacement, extension string) string {
 	return value
 }
 
-func extendedValue(name string) string {
-	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
-}
+func extendedValue(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
 
 // asciiName replaces characters other than ASCII letters, digits and "._-" with "-".
 func asciiName(name string) string {

@@ -59,6 +59,4 @@ func estimated(m *catalog.Model, resolution string, length time.Duration) *costB
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
-	return cmp.Or(m.Duration, input)
-}
+func lengthOf(m *catalog.Model, input time.Duration) time.Duration { return cmp.Or(m.Duration, input) }

@@ -74,9 +74,7 @@ func (p problem) within(names ...string) problem {
 	return p
 }
 
-func missing(field string) problem {
-	return fieldProblem(field, "missing", nil, "Field required", nil)
-}
+func missing(field string) problem { return fieldProblem(field, "missing", nil, "Field required", nil) }
 
 // valueProblem is for problems that have no type in pydantic.
 func valueProblem(field string, input any, message string) problem {

@@ -185,5 +185,4 @@ func (c *checked) Read(p []byte) (int, error) {
 }
 
 func (c *checked) Close() error { return c.from.Close() }
-
-func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+func sum(h hash.Hash) string    { return hex.EncodeToString(h.Sum(nil)) }

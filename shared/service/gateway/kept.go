@@ -226,7 +226,6 @@ func pack(text []byte) []byte {
 }
 
 func packedLength(packed []byte) uint32 { return binary.BigEndian.Uint32(packed) }
-
 func afterPacked(content []byte) []byte { return content[8+binary.BigEndian.Uint32(content[4:]):] }
 
 // unpack parses the first packed JSON text of the content.

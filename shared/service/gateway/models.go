@@ -69,9 +69,7 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, g.modelBody(row))
 }
 
-func checkModel(who credential.Principal, id string) error {
-	return notAllowed(who.CheckModel(id))
-}
+func checkModel(who credential.Principal, id string) error { return notAllowed(who.CheckModel(id)) }
 
 func notAllowed(err error) error {
 	if err == nil {

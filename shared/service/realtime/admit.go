@@ -23,7 +23,6 @@ type rejection struct {
 }
 
 func (r rejection) Error() string { return r.message }
-
 func rejected(code websocket.StatusCode, reason string) rejection {
 	return rejection{code, reason, reason}
 }

@@ -272,6 +272,5 @@ func (c *connection) ping() {
 
 func (c *connection) key() credential.Hash { return c.admission.who.Key.Hash }
 func (c *connection) revoke()              { c.end(endedByRevocation) }
-
-func (c *connection) leaves() { c.end(endedByStop) }
-func (c *connection) hangUp() { c.cut() }
+func (c *connection) leaves()              { c.end(endedByStop) }
+func (c *connection) hangUp()              { c.cut() }

@@ -248,6 +248,5 @@ func (l *lobby) next() received {
 
 func (l *lobby) key() credential.Hash { return l.admission.who.Key.Hash }
 func (l *lobby) revoke()              { l.stop(invalidKey) }
-
-func (l *lobby) leaves() { l.stop(serverStopping) }
-func (l *lobby) hangUp() { l.cut() }
+func (l *lobby) leaves()              { l.stop(serverStopping) }
+func (l *lobby) hangUp()              { l.cut() }

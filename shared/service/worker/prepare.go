@@ -141,9 +141,7 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 // slack returns how much longer a clip or a result may be than the reserved length. Headers are imprecise, and video
 // and sound rarely end together. The slack is at most the reserved length, because short clips would otherwise be
 // almost free.
-func slack(reserved time.Duration) time.Duration {
-	return min(max(time.Second, reserved/10), reserved)
-}
+func slack(reserved time.Duration) time.Duration { return min(max(time.Second, reserved/10), reserved) }
 
 // checkLength rejects a clip that is longer than the budget reservation allows, with a tolerance (see slack).
 func checkLength(j job.Job, length time.Duration) error {

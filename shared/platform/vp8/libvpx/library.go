@@ -205,15 +205,12 @@ func (l *Library) tryPicture() error {
 	return nil
 }
 
-func (l *Library) Path() string { return l.path }
-
+func (l *Library) Path() string    { return l.path }
 func (l *Library) Version() string { return l.version }
 
 // memory holds a library structure, aligned to 8 bytes like Go's larger allocations.
 type memory []byte
 
 func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }
-
-func (m memory) get(offset int) uint32 { return *(*uint32)(m.at(offset)) }
-
+func (m memory) get(offset int) uint32        { return *(*uint32)(m.at(offset)) }
 func (m memory) set(offset int, value uint32) { *(*uint32)(m.at(offset)) = value }

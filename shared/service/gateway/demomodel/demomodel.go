@@ -81,8 +81,7 @@ func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http
 
 type refusal struct{ param, code, message string }
 
-func (e *refusal) Error() string { return e.message }
-
+func (e *refusal) Error() string         { return e.message }
 func reject(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {

@@ -174,6 +174,4 @@ func (s *scan) part(message, i int) error {
 	return err
 }
 
-func isEmpty(array jsontext.Value) bool {
-	return len(bytes.TrimSpace(array[1:len(array)-1])) == 0
-}
+func isEmpty(array jsontext.Value) bool { return len(bytes.TrimSpace(array[1:len(array)-1])) == 0 }

@@ -1,8 +1,6 @@
 package request
 
-import (
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // isTextType reports whether a content part or input item of this type contains only text.
 func isTextType(name []byte) bool {

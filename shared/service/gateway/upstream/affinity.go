@@ -37,9 +37,7 @@ func (a *average) at(now time.Time, number int) float64 {
 }
 
 // note updates the average, assuming that the number has not changed since the previous call.
-func (a *average) note(now time.Time, number int) {
-	a.value, a.noted = a.at(now, number), now
-}
+func (a *average) note(now time.Time, number int) { a.value, a.noted = a.at(now, number), now }
 
 type candidate struct {
 	member
@@ -47,9 +45,7 @@ type candidate struct {
 }
 
 // seedOf returns an upstream's hash seed, which is the same on every instance.
-func seedOf(address, model string) uint64 {
-	return xxhash.Sum64String(address + "\x00" + model)
-}
+func seedOf(address, model string) uint64 { return xxhash.Sum64String(address + "\x00" + model) }
 
 // nearest returns the candidate preferred by an affinity, using rendezvous hashing with weights and bounded loads.
 // The upstream that draws the largest number wins, so if an upstream disappears, only its calls move. An upstream

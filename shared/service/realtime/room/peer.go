@@ -25,9 +25,7 @@ const (
 )
 
 // Payload types in the server's offers. The server's answers use the client's payload types.
-const (
-	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
-)
+const payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
 
 type peer struct {
 	*webrtc.PeerConnection

@@ -11,9 +11,7 @@ import (
 )
 
 // The clock rates of RTP timestamps.
-const (
-	videoClock, audioClock = 90_000, 48_000
-)
+const videoClock, audioClock = 90_000, 48_000
 
 const (
 	maxPacket = 1500

@@ -22,9 +22,7 @@ const (
 )
 
 // The version and protocol number of the LiveKit server that this server emulates.
-const (
-	likeVersion, likeProtocol = "1.13.0", 16
-)
+const likeVersion, likeProtocol = "1.13.0", 16
 
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
