@@ -19,8 +19,7 @@ const (
 
 // CheckPreview does not decode the picture, because a decoder would add 50 KB to each function.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
-
-func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }
+func CheckPoster(poster []byte) error   { return check("poster", poster, MaxPoster, PosterSide) }
 
 func check(what string, picture []byte, most, side int) error {
 	if len(picture) > most {

@@ -3,6 +3,7 @@ package preview_test
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"image"
@@ -30,24 +31,9 @@ import (
 
 // encoded lists containers, each with the video and audio encoders that are common in it. mp4, mov and 3gp share a
 // demuxer. So do webm and mkv, and ts and mts.
-const encoded = `
-mp4 libx264:aac libx265:ac3 libsvtav1:libopus libvpx-vp9:flac mpeg4:libmp3lame mpeg2video:mp2 mjpeg:eac3
-mp4 mpeg1video:alac
-mov libx264:pcm_s16be prores_ks:pcm_s24le mjpeg:pcm_s16le qtrle:pcm_mulaw png:adpcm_ima_qt
-mov rawvideo:pcm_u8 v210:pcm_f32le svq1:pcm_alaw rpza:pcm_s16be cinepak:libmp3lame jpeg2000:ac3 cfhd:aac hap:aac
-3gp h263:aac libx264:aac
-webm libvpx:libvorbis libvpx-vp9:libopus libsvtav1:libopus
-mkv libx264:aac libx265:eac3 libsvtav1:flac mpeg2video:mp2 mpeg4:libmp3lame
-mkv mjpeg:pcm_s16le ffv1:tta prores_ks:pcm_s24le libtheora:wavpack huffyuv:dca wmv2:wmav2 rawvideo:truehd
-mkv mpeg1video:ac3 msmpeg4:wmav1
-avi mpeg4:libmp3lame mjpeg:pcm_s16le libx264:ac3 rawvideo:pcm_u8 huffyuv:adpcm_ms msmpeg4v2:mp2 msmpeg4:wmav2
-avi wmv2:libmp3lame ffv1:pcm_s24le cinepak:adpcm_ima_wav utvideo:pcm_mulaw msvideo1:pcm_alaw zmbv:pcm_s16le
-avi mpeg2video:mp2 h263p:libmp3lame libxvid:libmp3lame ffvhuff:pcm_s16le png:mp2
-ts libx264:aac libx265:ac3 mpeg2video:mp2 mpeg1video:libmp3lame libx264:eac3 libx264:dca libx265:libopus
-mts libx264:pcm_bluray mpeg2video:ac3
-ogv libtheora:libvorbis libtheora:libopus libtheora:flac libtheora:libspeex libvpx:libvorbis
-flv flv:libmp3lame libx264:aac flashsv:pcm_s16le flashsv2:adpcm_swf flv:nellymoser flv:libspeex
-gif gif:`
+//
+//go:embed testdata/encodings.txt
+var encoded string
 
 // encodings returns a clip for each container and pair of encoders. Their colors change over time.
 //

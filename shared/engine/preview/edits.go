@@ -224,7 +224,7 @@ func (e *edit) finish(link string) (string, error) {
 	for _, edit := range e.asked.Edits {
 		switch edit.Name() {
 		case look.Title:
-			text, err := title.Draw(edit.Text(), edit.Color("white"), e.size, edit.Scale())
+			text, err := title.Draw(edit.Text(), look.RGB(edit.Color("white")), e.size, edit.Scale())
 			if err != nil {
 				return "", fmt.Errorf("preview: %w", err)
 			}

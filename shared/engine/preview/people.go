@@ -397,7 +397,7 @@ func (e *edit) ground(ctx context.Context, link string, wanted look.Edit) (strin
 	case wanted.Color("") == "green": // the green of studio screens
 		return plain("0x00b140"), nil
 	case wanted.Color("") != "":
-		return plain(wanted.Color("")), nil
+		return plain(look.Hex(wanted.Color(""))), nil
 	}
 	e.chains, e.luma = append(e.chains, link+"nullsink"), false
 	if wanted.Scene() == "" {

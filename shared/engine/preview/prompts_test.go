@@ -77,7 +77,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{text, "a robot", "", "", "", func(p played) bool { return between(p.after[0], scenery("a city")) > 10 }},
 		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.warmth > 20 && between(p.after[0], scenery("the ocean")) > 8 }},
 		{both, "make it black and white", sample, "grayscale", "", gray},
-		{both, "mach es schwarzweiß", sample, "grayscale", "", gray},
 		{both, "make it look like a Pixar movie", sample, "", "Pixar movie", nil},
 		{both, "cartoon", sample, "comic", "", func(p played) bool { return p.now.black < p.old.black/2 && p.now.color > 1.4*p.old.color }},
 		{both, "turn me into an anime character", personClip, "anime", "", func(p played) bool { return p.now.color > 1.4*p.old.color && p.now.edges < 0.9*p.old.edges }},
@@ -86,8 +85,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			return p.now.grain > 3*p.old.grain && math.Abs(p.now.light-p.old.light) < 3 && math.Abs(p.now.color/p.old.color-1) < 0.1
 		}},
 		{both, "in the style of Van Gogh", sample, "impressionist", "", strokes},
-		{both, "make it look like a Van Gogh painting", sample, "impressionist", "", strokes},
-		{both, "梵高风格", sample, "impressionist", "", strokes},
 		{both, "🔥", sample, "fire", "", func(p played) bool { return p.now.warmth > p.old.warmth+70 }},
 		{both, "❄️", sample, "winter", "", func(p played) bool { return p.now.warmth < -15 && p.now.borders > p.old.borders+50 }},
 		{both, "😀", sample, "", "", nil},
@@ -106,33 +103,18 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			middle := left + cut.width/2
 			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+15 < middle && middle < head.Max.X-15
 		}},
-		{clip, "0.5x speed", sample, "slow motion 2x", "", func(p played) bool {
-			return p.outcome.Duration == 800*time.Millisecond && between(p.before[2], p.after[4]) < 3
-		}},
-		{clip, "play it backwards", sample, "reverse", "", func(p played) bool {
-			return between(p.before[3], p.after[0]) < 3 && between(p.before[0], p.after[3]) < 3
-		}},
-		{both, `put "SALE 50%" at the top`, sample, "text “SALE 50%”", "", func(p played) bool {
-			return p.changed(image.Rect(0, 5, 320, 30)) > 8 && p.changed(image.Rect(0, 60, 320, 180)) < 3
-		}},
 		{both, `put "SALE!" at the top in red`, sample, "red text “SALE!”", "", func(p played) bool {
 			old, now := measure(p.before[0].part(image.Rect(100, 5, 220, 30))), measure(p.after[0].part(image.Rect(100, 5, 220, 30)))
 			return now.red-now.blue > old.red-old.blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3
 		}},
 		{clip, "mute", sample, "mute", "", func(p played) bool { return loudness(t, p.path) < -80 && between(p.before[0], p.after[0]) < 3 }},
 		{clip, "louder", sample, "louder", "", func(p played) bool { return loudness(t, p.path) > usual+3 && between(p.before[0], p.after[0]) < 3 }},
-		{both, "blur the background", personClip, "blur (background)", "", func(p played) bool {
-			return measure(p.after[0].part(wall)).grain < 0.5*measure(p.before[0].part(wall)).grain && p.changed(head) < 4
-		}},
 		{clip, "remove the background", personClip, "white background", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
 		}},
 		{both, "put her on a beach", personClip, "background: bay", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
-		}},
-		{both, "everything black and white except her", personClip, "grayscale (background)", "", func(p played) bool {
-			return measure(p.after[0].part(wall)).color < 6 && p.changed(head) < 4
 		}},
 		{both, "watercolor but leave the background alone", personClip, "watercolor (person)", "", func(p played) bool {
 			return p.changed(wall) < 4 && p.changed(head) > 4
@@ -142,8 +124,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "anime only on the person", sample, "", "anime (person)", nil},
 		{both, "add sunglasses", personClip, "", "add sunglasses", nil},
-		{both, "remove the person", personClip, "", "remove the person", nil},
-		{both, "make it nicer somehow", sample, "", "", nil},
 		{both, "don't change anything", sample, "", "", nil},
 	} {
 		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]

@@ -31,9 +31,7 @@ type Engine struct {
 var _ engine.LiveEngine = (*Engine)(nil)
 
 // The clock drives all moving layers. The function seed is called once per session and returns the session's seed.
-func New(now func() time.Time, seed func() uint32) *Engine {
-	return &Engine{now: now, seed: seed}
-}
+func New(now func() time.Time, seed func() uint32) *Engine { return &Engine{now: now, seed: seed} }
 
 func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	return &editor{engine: e, kind: m.Kind, seed: e.seed(), work: newWorkspace()}, nil

@@ -25,9 +25,7 @@ func Reference(seed uint32) Look {
 	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{
 		touch.dragged(0.008),
-		Flatten{0.006},
-		Clarity{0.03, 0.5},
-		Grade{Variation(seed)},
+		Flatten{0.006}, Clarity{0.03, 0.5}, Grade{Variation(seed)},
 		add(touch.ridges(0.14)),
 	}}
 }

@@ -92,8 +92,7 @@ func (asked *request) grounded() bool {
 }
 
 func hasPerson(instruction []part) bool { return slices.ContainsFunc(instruction, isPersonWord) }
-
-func isPersonWord(p part) bool { return in("persons", p.first.text) }
+func isPersonWord(p part) bool          { return in("persons", p.first.text) }
 
 // isOther reports whether a part is neither about a person nor a filler.
 func isOther(p part) bool { return p.class != filler && !isPersonWord(p) }
@@ -132,7 +131,7 @@ func spare(all []part) {
 		if area == Whole {
 			continue
 		}
-		for before >= 0 && all[before].class == filler && !all[before].whole {
+		for before >= 0 && all[before].class == filler && !all[before].whole && !in("leaves", all[before].first.text) {
 			before--
 		}
 		for after < len(all)-1 && all[after].class == filler && !in("unchanged", all[after].first.text) {
@@ -143,7 +142,7 @@ func spare(all []part) {
 		switch {
 		case same(before) && (in("exceptions", all[before].first.text) || before > 0 && (last || all[before-1].whole) && in("buts", all[before].first.text)):
 			all[before].class, all[i].class, all[i].means, all[i].spared = filler, filler, meaning{}, area
-		case same(before) && in("leaves", all[before].first.text):
+		case same(before) && in("leaves", all[before].first.text) && !(same(after) && all[after].class == thing): // not "lass … weg"
 			all[before].class = negation
 		case same(after) && in("unchanged", all[after].first.text):
 			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
@@ -287,6 +286,7 @@ func drop(instruction []part, which func(part) bool) {
 func (asked *request) recolor(prompt string, instruction []part) {
 	text := prompt[instruction[0].last.to:instruction[len(instruction)-1].last.to]
 	shown := scene.Read(text)
+	shade, from := shadeAt(instruction, slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() }))
 	for i := range asked.edits {
 		e := &asked.edits[i]
 		if e.isGround() && scene.Place(text) != "" {
@@ -295,7 +295,9 @@ func (asked *request) recolor(prompt string, instruction []part) {
 		drop(instruction, func(p part) bool {
 			m := p.means.modifier
 			if e.isGround() && m != nil && m.isColor() && e.args.scene == "" {
-				e.args.color = m.name
+				e.args.color = shade + m.name
+				return true
+			} else if from >= 0 && p.first == instruction[from].first && e.isGround() && e.args.scene == "" {
 				return true
 			}
 			return e.isGround() && e.args.scene == text && (p.class != content || shown.Shows(strings.ToLower(prompt[p.first.from:p.last.to])))
@@ -312,7 +314,8 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		return in("transparent", p.first.text) || slices.ContainsFunc(p.means.phrase, func(word string) bool { return in("transparent", word) })
 	})
 	known := func(p part) bool {
-		return p.class != content || isPersonWord(p) || in("references", p.first.text) || in("transparent", p.first.text)
+		return p.class != content || isPersonWord(p) || in("references", p.first.text) || in("transparent", p.first.text) ||
+			in("lights", p.first.text) || in("darks", p.first.text) || in("brights", p.first.text)
 	}
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
 	// The function `nothing` treats the word for the background as an unknown word.
@@ -342,8 +345,9 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	}
 	inside := before >= 0 && in("insides", instruction[before].first.text)
 	color := slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() })
-	if shade := color - 1; shade >= 0 && instruction[shade].means.modifier != nil {
-		instruction[shade].class, instruction[shade].means = content, meaning{} // "dark blue" is plain blue
+	shade, from := shadeAt(instruction, color)
+	if from != color {
+		instruction[from].class, instruction[from].means = filler, meaning{}
 	}
 	changes := slices.ContainsFunc(instruction, func(p part) bool {
 		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
@@ -390,7 +394,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	case others:
 		return nothing()
 	case color >= 0:
-		e.args.color = instruction[color].means.modifier.name
+		e.args.color = shade + instruction[color].means.modifier.name
 		return add()
 	case slices.ContainsFunc(instruction, func(p part) bool { return in("references", p.first.text) }):
 		return add()

@@ -15,8 +15,8 @@ type arguments struct {
 	numbers []float64
 	// unit is the kind of the numbers, or 0 if the prompt names no unit.
 	unit kinds
-	// percent means that the numbers are percentages.
-	percent bool
+	// percent means that the numbers are percentages. absolute means that they follow "to" instead of "by".
+	percent, absolute bool
 	// wanted is the requested ratio of width to height.
 	wanted float64
 	color  string
@@ -64,7 +64,22 @@ func (a arguments) factor(otherwise, most float64) float64 {
 func (a arguments) slower() float64 { return a.factor(2, 8) }
 func (a arguments) faster() float64 { return a.factor(2, 16) }
 func (a arguments) zoom() float64   { return a.factor(1.5, 4) }
-func (a arguments) repeats() int    { return max(2, min(int(a.number(2)), 20)) }
+
+// volume returns the factor of a louder sound, or of a quieter one.
+func (a arguments) volume(louder bool) float64 {
+	by := a.number(2)
+	if a.percent {
+		by /= 100
+	}
+	if part := by < 1 || a.percent; part && !a.absolute { // "by half"
+		by = 1 + map[bool]float64{true: by, false: -by}[louder]
+	} else if !a.absolute && !louder {
+		by = 1 / by
+	}
+	return max(0, min(by, 8))
+}
+
+func (a arguments) repeats() int { return max(2, min(int(a.number(2)), 20)) }
 
 // turns returns quarter turns clockwise, 0 to 3.
 func (a arguments) turns() int {
@@ -97,7 +112,7 @@ func (a arguments) title() string {
 // units maps words to kinds of numbers.
 var units = sync.OnceValue(func() map[string]kinds {
 	known := map[string]kinds{"°": angle}
-	for list, unit := range map[string]kinds{"degrees": angle, "seconds": seconds, "times": factor} {
+	for list, unit := range map[string]kinds{"degrees": angle, "seconds": seconds, "times": factor, "pixels": pixels} {
 		for word := range lists()[list] {
 			known[word] = unit
 		}
@@ -107,12 +122,14 @@ var units = sync.OnceValue(func() map[string]kinds {
 
 // directions maps words to positions, turns, shapes and sizes of letters.
 var directions = sync.OnceValue(func() map[string]argument {
-	known := map[string]argument{"start": {start, func(*arguments) {}}, "beginning": {start, func(*arguments) {}}, "end": {end, func(*arguments) {}}}
+	known := map[string]argument{}
 	at := func(list string, kind kinds, change func(*arguments)) {
 		for word := range lists()[list] {
 			known[word] = argument{kind, change}
 		}
 	}
+	at("starts", start, func(*arguments) {})
+	at("ends", end, func(*arguments) {})
 	at("left", place|angle, func(a *arguments) { a.across, a.placed = -1, true })
 	at("right", place|angle, func(a *arguments) { a.across, a.placed = 1, true })
 	at("top", place|angle, func(a *arguments) { a.down, a.placed = -1, true })
@@ -140,7 +157,17 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	if found, ok := directions()[word]; ok {
 		return found, 1
 	}
-	if number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3, "half": 0.5}[word]; ok {
+	number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3}[word]
+	if in("halves", word) {
+		next := 1
+		for next < len(tokens) && in("articles", tokens[next].text) { // "half a second"
+			next++
+		}
+		if number, ok = 0.5, true; next < len(tokens) && units()[tokens[next].text] == seconds {
+			return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, number), seconds }}, next + 1
+		}
+	}
+	if ok {
 		return argument{factor, func(a *arguments) { a.numbers = append(a.numbers, number) }}, 1
 	}
 	if across, down, found := strings.Cut(word, ":"); found {
@@ -151,7 +178,12 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		}
 		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, 1
 	}
-	digits := strings.TrimRightFunc(word, unicode.IsLetter)
+	for n := 2; n <= 10 && len(tokens) > 1 && (units()[tokens[1].text] != 0 || in("minutes", tokens[1].text)); n++ {
+		if in(fmt.Sprint("n", n), word) { // "three seconds"
+			word = strconv.Itoa(n)
+		}
+	}
+	digits, rest := strings.TrimRightFunc(word, unicode.IsLetter), strings.TrimLeft(prompt[tokens[0].to:], " \u00a0\u202f")
 	number, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64)
 	if err != nil || number > 1e6 {
 		return argument{}, 0
@@ -162,23 +194,26 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	case !known && digits != word:
 		return argument{}, 0
 	case known:
-	case strings.HasPrefix(prompt[tokens[0].to:], "%"), strings.HasPrefix(prompt[tokens[0].to:], "°"):
+	case strings.HasPrefix(rest, "%"), strings.HasPrefix(rest, "°"):
 	case len(tokens) > 1:
 		if unit, known = units()[tokens[1].text]; known {
 			length = 2
 		}
 	}
-	if !known && length == 1 && len(tokens) > 1 && digits == word && in("minutes", tokens[1].text) {
+	switch plain := !known && length == 1 && len(tokens) > 1 && digits == word; {
+	case plain && in("minutes", tokens[1].text):
 		unit, number, length = seconds, 60*number, 2
+	case plain && in("decibels", tokens[1].text):
+		unit, number, length = factor, math.Pow(10, number/20), 2
 	}
 	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' {
 		number = -number
 	}
-	percent := strings.HasPrefix(prompt[tokens[0].to:], "%") || length == 2 && tokens[1].text == "percent"
+	percent := strings.HasPrefix(rest, "%") || length == 2 && tokens[1].text == "percent"
 	if percent {
 		unit = factor
 	}
-	if strings.HasPrefix(prompt[tokens[0].to:], "°") {
+	if strings.HasPrefix(rest, "°") {
 		unit = angle
 	}
 	set := func(a *arguments) { a.numbers, a.unit, a.percent = append(a.numbers, number), unit, percent }

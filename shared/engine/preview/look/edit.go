@@ -3,9 +3,12 @@ package look
 import (
 	"cmp"
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
 	"strings"
+
+	"golang.org/x/image/colornames"
 )
 
 // Edit is an ordinary edit that a prompt requests: geometry, time, text or sound. Its filters are FFmpeg's, so it
@@ -55,6 +58,7 @@ const (
 	scale
 	start
 	end
+	pixels
 )
 
 type filters map[Stage]func(arguments, Clip) string
@@ -87,10 +91,12 @@ const (
 	Mute      = "mute"
 	Upscale   = "upscale"
 	Logo      = "logo"
+	padded    = "fit into a square"
 )
 
 // operations lists the ordinary edits in the order of application.
 func operations() []operation {
+	shaped := func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 }
 	return append(grounds(), []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
@@ -147,7 +153,16 @@ func operations() []operation {
 			filters: filters{Shape: func(a arguments, c Clip) string {
 				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
 			}},
-			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 },
+			size: shaped,
+		},
+		{
+			name: padded, label: func(a arguments) string { return "fit into " + a.shape(1) + " with " + a.colorOr("black") + " bars" },
+			takes: ratio | paint, still: true,
+			filters: filters{Shape: func(a arguments, _ Clip) string {
+				return fmt.Sprintf("pad=w='2*ceil(max(iw,ih*%[1]f)/2)':h='2*ceil(max(ih,iw/%[1]f)/2)':x=-1:y=-1:color=%[2]s",
+					a.proportion(1), Hex(a.colorOr("black")))
+			}},
+			size: shaped,
 		},
 		{
 			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
@@ -176,7 +191,7 @@ func operations() []operation {
 			name: "border", label: func(a arguments) string { return a.colorOr("white") + " border" },
 			takes: paint, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
-				return fmt.Sprintf("drawbox=c=%s:t=%d", a.colorOr("white"), max(2, min(c.Width, c.Height)/24))
+				return fmt.Sprintf("drawbox=c=%s:t=%d", Hex(a.colorOr("white")), max(2, min(c.Width, c.Height)/24))
 			}},
 		},
 		{
@@ -196,8 +211,7 @@ func operations() []operation {
 			takes:  factor,
 			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
 		sound(Mute, "volume=0"),
-		sound("louder", "volume=6dB,alimiter=level=false"),
-		sound("quieter", "volume=-6dB"),
+		volume("louder", true), volume("quieter", false),
 		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000"),
 		sound("denoise the sound", "afftdn=nf=-25"),
 	}...)
@@ -257,7 +271,7 @@ func fading(name string, edges kinds) operation {
 			var both []string
 			color := ""
 			if name == "fade" {
-				color = ":c=" + a.colorOr("black")
+				color = ":c=" + Hex(a.colorOr("black"))
 			}
 			if edges&start != 0 {
 				both = append(both, fmt.Sprintf("%s=t=in:st=0:d=%.3f%s", name, lasts, color))
@@ -276,6 +290,18 @@ func fading(name string, edges kinds) operation {
 
 func sound(name, filter string) operation {
 	return operation{name: name, filters: filters{Sound: func(arguments, Clip) string { return filter }}}
+}
+
+func volume(name string, louder bool) operation {
+	return operation{
+		name: name, takes: factor,
+		label: func(a arguments) string {
+			return map[bool]string{true: name, false: fmt.Sprintf("volume %.0f%%", 100*a.volume(louder))}[len(a.numbers) == 0]
+		},
+		filters: filters{Sound: func(a arguments, _ Clip) string {
+			return fmt.Sprintf("volume=%.3f", a.volume(louder)) + map[bool]string{true: ",alimiter=level=false"}[louder]
+		}},
+	}
 }
 
 // tempo returns the filters for a speed. Below half speed, it needs more than one filter.
@@ -331,7 +357,8 @@ func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }
 
 // Text returns the text to write. Place returns its position: -1 to 1 from left to right and from top to bottom.
-func (e Edit) Text() string { return e.args.text }
+func (e Edit) Text() string              { return e.args.text }
+func (e Edit) WithText(text string) Edit { e.args.text = text; return e }
 func (e Edit) Place() (across, down float64) {
 	switch {
 	case e.args.placed:
@@ -345,10 +372,27 @@ func (e Edit) Place() (across, down float64) {
 // Color returns the name of the requested color, or the fallback.
 func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
 
+// RGB returns the color with a name, such as "dark red".
+func RGB(name string) color.RGBA {
+	shade, plain, shaded := strings.Cut(name, " ")
+	mixed := map[string][2]int{"light": {4, 153}, "dark": {5, 0}}[shade]
+	if !shaded {
+		plain, mixed = name, [2]int{10, 0}
+	}
+	c := colornames.Map[plain]
+	mix := func(v uint8) uint8 { return uint8(int(v)*mixed[0]/10 + mixed[1]) }
+	return color.RGBA{mix(c.R), mix(c.G), mix(c.B), 255}
+}
+
+// Hex returns the color with a name in hexadecimal digits.
+func Hex(name string) string {
+	c := RGB(name)
+	return fmt.Sprintf("0x%02x%02x%02x", c.R, c.G, c.B)
+}
+
 // Scale returns the size of a text; 1 is usual.
 func (e Edit) Scale() float64 { return cmp.Or(e.args.scale, 1) }
-
-func (e Edit) Repeats() int { return e.args.repeats() }
+func (e Edit) Repeats() int   { return e.args.repeats() }
 
 // Filters returns FFmpeg filters for a stage, joined by commas, or "".
 func Filters(edits []Edit, at Stage, clip Clip) string {

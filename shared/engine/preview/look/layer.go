@@ -176,9 +176,7 @@ func (s *Sheet) rows(do func(row int)) {
 }
 
 func (s *Sheet) source(purpose uint64) *noise.Source { return noise.NewSource(s.Seed, purpose) }
-
-func (s *Sheet) field(purpose uint64) *noise.Field { return noise.NewField(s.Seed, purpose) }
-
+func (s *Sheet) field(purpose uint64) *noise.Field   { return noise.NewField(s.Seed, purpose) }
 func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }

@@ -78,34 +78,6 @@ func TestTexturesDependOnSeed(t *testing.T) {
 	}
 }
 
-// Empty layers change nothing.
-func TestLayersAreNeutral(t *testing.T) {
-	value := func(v float32) Texture {
-		return func(s *Sheet) {
-			for i := range s.Values {
-				s.Values[i] = v
-			}
-		}
-	}
-	for _, c := range []struct {
-		layer Layer
-		want  color.RGBA
-	}{
-		{multiply(value(1)), color.RGBA{255, 255, 255, 255}},
-		{multiply(value(0)), color.RGBA{0, 0, 0, 255}},
-		{Layer{Texture: value(1), Mode: Multiply, Tint: [3]float64{0.2, 0.4, 0.6}}, color.RGBA{255, 255, 255, 255}},
-		{Layer{Texture: value(0), Mode: Multiply, Tint: [3]float64{0.2, 0.4, 0.6}}, color.RGBA{51, 102, 153, 255}},
-		{screen(value(0), 1, 0.5, 0), color.RGBA{0, 0, 0, 255}},
-		{screen(value(1), 1, 0.5, 0), color.RGBA{255, 128, 0, 255}},
-		{add(value(0.5)), color.RGBA{128, 128, 128, 255}},
-	} {
-		got := color.RGBAModel.Convert(c.layer.Draw(8, 8, 1).At(3, 3))
-		if got != c.want {
-			t.Errorf("%+v draws %v, want %v", c.layer.Tint, got, c.want)
-		}
-	}
-}
-
 // Moving textures leave on one side and reenter on the other.
 func TestMovingTexturesHaveNoSeam(t *testing.T) {
 	const width, height = 160, 90

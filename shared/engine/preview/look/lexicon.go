@@ -8,9 +8,8 @@ type entry struct {
 }
 
 func grade(adjustments ...Adjust) Grade { return Grade{NewLUT(adjustments...)} }
-
-func add(t Texture) Layer      { return Layer{Texture: t, Mode: Add} }
-func multiply(t Texture) Layer { return Layer{Texture: t, Mode: Multiply} }
+func add(t Texture) Layer               { return Layer{Texture: t, Mode: Add} }
+func multiply(t Texture) Layer          { return Layer{Texture: t, Mode: Multiply} }
 func screen(t Texture, r, g, b float64) Layer {
 	return Layer{Texture: t, Mode: Screen, Tint: [3]float64{r, g, b}}
 }

@@ -13,9 +13,7 @@ func mediums() []entry {
 
 func watercolor() []Op {
 	return []Op{
-		Warp{Across: wobble(9, 0), Down: wobble(9, 1), Reach: 0.012},
-		Flatten{0.009},
-		Smooth{0.014, 0.08},
+		Warp{Across: wobble(9, 0), Down: wobble(9, 1), Reach: 0.012}, Flatten{0.009}, Smooth{0.014, 0.08},
 		grade(saturate(1.3), light(0.045), contrast(0.95, 0.6), fade(0.2, 0.985)),
 		Lines{Width: 0.014, From: 0.74, To: 0.985, Ink: [3]float64{0.36, 0.32, 0.44}},
 		add(pigment(0.13)),

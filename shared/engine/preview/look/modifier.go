@@ -25,12 +25,9 @@ func modifiers() []modifier {
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{
-		{"brighter", by(light(0.12))},
-		{"darker", by(light(-0.13), contrast(1.06, 0.4))},
-		{"warmer", by(warm(0.055), light(0.01))},
-		{"colder", by(saturate(0.85), tint(232, 0.06))},
-		{"vivid", by(saturate(1.75), contrast(1.08, 0.5))},
-		{"muted", by(saturate(0.4), fade(0.14, 0.95))},
+		{"brighter", by(light(0.12))}, {"darker", by(light(-0.13), contrast(1.06, 0.4))},
+		{"warmer", by(warm(0.055), light(0.01))}, {"colder", by(saturate(0.85), tint(232, 0.06))},
+		{"vivid", by(saturate(1.75), contrast(1.08, 0.5))}, {"muted", by(saturate(0.4), fade(0.14, 0.95))},
 		{"contrast", func() []Op { return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))} }},
 		{"low contrast", by(contrast(0.6, 0.55), fade(0.1, 0.95))},
 		{"blur", func() []Op { return []Op{Blur{0.012}} }},

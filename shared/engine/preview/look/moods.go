@@ -131,9 +131,7 @@ func cyberpunk() []Op {
 		Lines{
 			Width: 0.012, From: 0.80, To: 0.97, Ink: [3]float64{0, 0.9, 0.15}, Fill: negative.Then(dark).Then(negative),
 		},
-		Grade{negative},
-		Fringe{0.008},
-		Bloom{0.022, 0.45, 1.5},
+		Grade{negative}, Fringe{0.008}, Bloom{0.022, 0.45, 1.5},
 		multiply(scanlines(0.16, 1.0/180)),
 		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
 	}
@@ -228,9 +226,7 @@ func vintageFilm() []Op {
 func vhs() []Op {
 	return []Op{
 		Warp{Across: tracking(), Reach: 0.10, Motion: Motion{Hold: 0.1}},
-		Fringe{0.007},
-		Smooth{0.006, 0.12},
-		Clarity{0.008, 0.7},
+		Fringe{0.007}, Smooth{0.006, 0.12}, Clarity{0.008, 0.7},
 		grade(contrast(1.08, 0.5), splitTone(250, 0.015, 150, 0.012), fade(0.09, 0.94)),
 		Bloom{0.02, 0.7, 0.5},
 		screen(tape(0.75), 0.9, 0.95, 1).jumping(10),

@@ -80,12 +80,16 @@ func (asked *request) order(prompt string, instruction []part) {
 		return
 	}
 	var found []ordered
+	writes := slices.ContainsFunc(instruction, part.writes)
 	for i := range instruction {
 		p := &instruction[i]
 		if p.means.edit == nil || p.means.edit.isGround() {
 			continue
 		}
 		switch last := len(found) - 1; {
+		case writes && p.means.edit.name == Title && !p.writes():
+			p.class, p.means = filler, meaning{} // the quotation stands for "the text"
+			continue
 		case last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" && found[last].takes(p.arguments[0]):
 			found[last].give(p.arguments[0]) // "letterbox to 16:9"
 			p.class, p.means = filler, meaning{}
@@ -111,12 +115,11 @@ func (asked *request) order(prompt string, instruction []part) {
 	}
 	modified := slices.ContainsFunc(instruction, func(p part) bool { return p.means.modifier != nil && !p.means.modifier.isColor() })
 	for i := range instruction {
-		spread(&instruction[i], i, found, modified)
+		spread(instruction, i, found, modified)
 	}
-	writes := slices.ContainsFunc(found, func(o ordered) bool { return o.given&quotation != 0 })
 	drop(instruction, func(p part) bool {
 		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
-			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && isPersonWord(p) ||
+			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
 				o.given&seconds != 0 && units()[p.first.text] == seconds
 		})
 	})
@@ -141,12 +144,12 @@ func (asked *request) order(prompt string, instruction []part) {
 		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
 			o.edit.operation = meant("slow motion").edit
 		}
-		if o.edit.name == Title && o.given&quotation == 0 && writes {
-			p.class, p.means = filler, meaning{} // the quotation already stands for "subtitles"
+		if o.edit.isSpan() && o.given == 0 && slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" }) {
+			p.class, p.means = filler, meaning{} // "cut to 9:16"
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.needs && o.given&o.edit.required() == 0 && p.last.text != "second" || o.given == 0 && isObject(instruction, o.at, o.edit.Crops()) {
+			o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || o.given == 0 && isObject(instruction, o.at, o.edit) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -229,23 +232,34 @@ func (o *ordered) give(a argument) {
 	}
 }
 
-// spread gives a part's arguments to the edit before it or, if that does not take them, to the edit after it.
-func spread(p *part, at int, found []ordered, modified bool) {
+// spread gives a part's arguments to the edit before it or, if that does not take them or if an "and" lies between, to
+// the edit after it.
+func spread(instruction []part, at int, found []ordered, modified bool) {
+	p := &instruction[at]
 	if p.means.edit != nil {
 		return
 	}
-	given := p.arguments
+	given, shade, from := p.arguments, "", at
 	if m := p.means.modifier; m != nil && m.isColor() {
-		given = []argument{{paint, func(a *arguments) { a.color = m.name }}}
+		shade, from = shadeAt(instruction, at)
+		given = []argument{{paint, func(a *arguments) { a.color = shade + m.name }}}
 	}
 	for _, a := range given {
 		next := 0
 		for next < len(found) && found[next].at < at {
 			next++
 		}
-		for _, n := range []int{next - 1, next} {
+		nearest := []int{next - 1, next}
+		if next > 0 && count(instruction[found[next-1].at:at], joiner) > 0 {
+			nearest = []int{next, next - 1}
+		}
+		for _, n := range nearest {
 			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {
 				found[n].give(a)
+				if found[n].at < at && in("tos", instruction[at-1].first.text) {
+					found[n].edit.args.absolute = true
+				}
+				instruction[from].class, instruction[from].means = filler, meaning{}
 				p.class, p.means = filler, meaning{}
 				return
 			}
@@ -265,11 +279,30 @@ func spread(p *part, at int, found []ordered, modified bool) {
 	}
 }
 
+// shadeAt returns a color's shade, such as "light ", and the index of the word for it, or of the color.
+func shadeAt(instruction []part, at int) (shade string, from int) {
+	for _, i := range []int{at, at - 1, at + 1} {
+		if at < 0 || i < 0 || i >= len(instruction) {
+			continue
+		}
+		switch word := instruction[i].first.text; {
+		case in("lights", word), i == at && strings.HasPrefix(word, "hell"):
+			return "light ", i
+		case in("darks", word), i == at && strings.HasPrefix(word, "dunkel"):
+			return "dark ", i
+		case in("brights", word):
+			return "", i
+		}
+	}
+	return "", at
+}
+
 // isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
-func isObject(instruction []part, at int, crops bool) bool {
+func isObject(instruction []part, at int, e Edit) bool {
 	for _, p := range instruction[at+1:] {
 		switch {
-		case p.class == content && !(crops && isPersonWord(p)):
+		case in("adverbs", p.first.text):
+		case p.class == content && !(e.Crops() && isPersonWord(p)):
 			return true
 		case p.class == filler && len(p.arguments) == 0 && !p.whole:
 		default:

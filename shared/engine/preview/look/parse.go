@@ -21,6 +21,7 @@ type request struct {
 	parts   [Person + 1]wishes
 	edits   []Edit
 	ignored []string
+	explained
 	// empty means that the prompt has no words. declined means that it only asks to keep things unchanged.
 	empty, declined bool
 }

@@ -7,74 +7,7 @@ import (
 	"testing"
 )
 
-func TestLooksAreFoundDespiteTypos(t *testing.T) {
-	for prompt, want := range map[string]string{
-		"watercolor": "watercolor", "A Watercolour painting of the sea": "watercolor",
-		"make it look like an oil painting": "oil painting", "a painting": "oil painting",
-		"turn this into a pencil drawing!": "pencil sketch", "sketches": "pencil sketch",
-		"Studio Ghibli style": "anime", "film noir, 1940s detective": "film noir", "an old film": "old movie",
-		"8-bit video game": "pixel art", "made of LEGO bricks": "toy bricks", "stained glass window": "stained glass",
-		"a snowy night": "winter, night", "watercolor of a snowy night": "winter, night, watercolor",
-		"pixel art watercolor": "pixel art", "watercolor pixel art": "watercolor",
-		"winter, night, rain and fog": "winter, night", "a movie": "cinematic", "a noir movie": "film noir",
-		"Blade Runner": "cyberpunk neon", "heat map": "thermal", "night vision": "night vision", "at night": "night",
-		"under water": "underwater", "a VHS tape from the 90s": "vhs", "?!": "",
-		strings.Repeat("watercolor ", 400): "watercolor", "enhance it": "enhanced",
-		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
-		"cyberpnuk": "cyberpunk neon", "penicl sketch": "pencil sketch", "vintge film": "vintage film",
-		"anmie": "anime", "impresionist": "impressionist", "moziac": "", "mosiac": "pixel art", "stianed glass": "stained glass",
-		"pixl art": "pixel art", "underwatr": "underwater", "акварелъ": "watercolor", "acurela": "watercolor", "snw": "",
-	} {
-		if got := strings.Join(Parse(prompt, 1).Names, ", "); got != want {
-			t.Errorf("%.60q asks for %q, want %q", prompt, got, want)
-		}
-	}
-}
-
-func TestEquivalentPromptsGiveSameLook(t *testing.T) {
-	for _, same := range [][]string{
-		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},
-		{"watercolor", "a watercolor of a castle in the clouds", "acuarela", "水彩画", "watercolr"},
-		{"a castle in the clouds", "", "  ", "\t", "don't make it green"},
-	} {
-		first := Parse(same[0], 9)
-		for _, other := range same[1:] {
-			if !equal(first, Parse(other, 9)) {
-				t.Errorf("%q and %q give different looks", same[0], other)
-			}
-		}
-	}
-	if equal(Parse("watercolor", 1), Parse("watercolor", 2)) {
-		t.Error("two seeds give one look")
-	}
-	if asked := Parse("a castle", 1); len(asked.Ops) > 0 {
-		t.Errorf("a text that names no look changes the picture by %d operations", len(asked.Ops))
-	}
-}
-
-// equal compares looks by their color tables and the textures that they draw.
-func equal(a, b Look) bool {
-	if len(a.Ops) != len(b.Ops) {
-		return false
-	}
-	for i := range a.Ops {
-		switch x := a.Ops[i].(type) {
-		case Grade:
-			y, ok := b.Ops[i].(Grade)
-			if !ok || !slices.Equal(x.LUT.values, y.LUT.values) {
-				return false
-			}
-		case Layer:
-			y, ok := b.Ops[i].(Layer)
-			if !ok || !slices.Equal(bytesOf(x.Draw(64, 36, a.Seed)), bytesOf(y.Draw(64, 36, b.Seed))) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// Phrases are unique and recognized, lengths are reasonable, and color tables vary with the seed.
+// Phrases are unique, and names of looks are recognized.
 func TestEveryLookIsWellFormed(t *testing.T) {
 	owner := map[string]string{}
 	claim := func(phrase, name string) {
@@ -94,53 +27,11 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 		for _, phrase := range slices.Concat(phrasesIn(phrasesFile)[e.name], phrasesIn(phrasesFile)[e.name+"?"]) {
 			claim(phrase, e.name)
 		}
-		tables := 0
-		for _, op := range made()[e.name] {
-			length := 0.01
-			switch op := op.(type) {
-			case Smooth:
-				length = op.Radius
-			case Flatten:
-				length = op.Radius
-			case Pixelate:
-				length = op.Block
-			case Clarity:
-				length = op.Radius
-			case Lines:
-				length = op.Width
-				if op.From >= op.To {
-					t.Errorf("%s: lines from %g to %g", e.name, op.From, op.To)
-				}
-				if op.Fill != nil {
-					tables++
-				}
-			case Bloom:
-				length = op.Radius
-				if op.Threshold < 0 || op.Threshold >= 1 {
-					t.Errorf("%s: bloom from %g", e.name, op.Threshold)
-				}
-			case Fringe:
-				length = op.Shift
-			case Warp:
-				length = op.Reach
-			case Grade:
-				tables++
-			}
-			if length < 0.002 || length > 0.15 {
-				t.Errorf("%s: %T of %g units", e.name, op, length)
-			}
-		}
-		if tables == 0 {
-			t.Errorf("%s has no table of colors", e.name)
-		}
 	}
 	for _, m := range modifiers() {
 		for _, phrase := range phrasesIn(phrasesFile)[m.name] {
 			claim(phrase, "a modifier")
 		}
-	}
-	if names := Names(); len(names) < 16 {
-		t.Errorf("%d looks, want at least 16", len(names))
 	}
 }
 
@@ -180,20 +71,6 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 			if got := Read(phrase, nil).Understood; !slices.Equal(got, []string{e.name}) {
 				t.Errorf("%q asks for %q, want %s", phrase, got, e.name)
 			}
-		}
-	}
-}
-
-func TestPlainWordsKeepTheirMeaning(t *testing.T) {
-	for prompt, want := range map[string]string{
-		"black and white": "grayscale", "b&w": "grayscale", "schwarz-weiß": "grayscale", "黑白": "grayscale",
-		"black and white film noir": "film noir, grayscale", "dibujos animados": "comic", "1980s": "vaporwave",
-		"grainy film": "cinematic, grainy", "🌊": "underwater", "watercolor ❤️👍🏽": "watercolor", "vignette": "vignette",
-		"sharpen": "sharp", "desaturate": "muted", "more contrast": "contrast",
-	} {
-		read := Read(prompt, nil)
-		if got := strings.Join(read.Understood, ", "); got != want || len(read.Ignored) > 0 {
-			t.Errorf("%q asks for %q and %q is ignored, want %q", prompt, got, read.Ignored, want)
 		}
 	}
 }

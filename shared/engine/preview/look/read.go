@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -14,8 +15,16 @@ type Result struct {
 	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []Edit
+	explained
 	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things unchanged.
 	Empty, Declined bool
+}
+
+// explained has the ignored words without a meaning, the topic of the ignored parts ("sound", "size", "text", "time" or
+// ""), and the prompt's language if Read does not know it.
+type explained struct {
+	Unknown         []string
+	Topic, Language string
 }
 
 // Read returns how a prompt is understood. Words for which the function `known` returns true are handled by the
@@ -28,6 +37,7 @@ func (asked request) result() Result {
 	slices.SortStableFunc(asked.edits, func(a, b Edit) int { return a.rank - b.rank })
 	r := Result{
 		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Empty: asked.empty, Declined: asked.declined,
+		explained: asked.explained,
 	}
 	for area, name := range areaNames {
 		for _, wish := range asked.parts[area].names() {
@@ -99,10 +109,11 @@ func parts(prompt string, known func(word string) bool) []part {
 			continue
 		}
 		var means meaning
+		a, taken := argumentAt(prompt, tokens[at:])
 		for _, m := range vocabulary.meanings[texts[at]] {
 			last := at + len(m.phrase) - 1
 			if len(m.phrase) > len(means.phrase) && startsWith(texts[at:], m.phrase) &&
-				tokens[last].clause == tokens[at].clause {
+				tokens[last].clause == tokens[at].clause && a.kinds != pixels {
 				means = m
 			}
 		}
@@ -124,11 +135,15 @@ func parts(prompt string, known func(word string) bool) []part {
 			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
 				p.class = map[bool]class{true: filler, false: content}[length == 1 && in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
 			}
-			if a, taken := argumentAt(prompt, tokens[at:]); taken > 0 {
+			if taken > 0 {
 				p.arguments, length = []argument{a}, taken
 			}
-			if texts[at] == "no" && at+1 < len(texts) && in("afterNo", texts[at+1]) {
+			switch next := at + 1; {
+			case next == len(texts):
+			case texts[at] == "no" && in("afterNo", texts[next]):
 				p.class = filler
+			case texts[at] == "leave" && in("afterLeave", texts[next]):
+				p.class = thing
 			}
 			if p.class == content && known != nil && known(strings.ToLower(prompt[tokens[at].from:tokens[at].to])) {
 				p.class = named
@@ -203,6 +218,15 @@ func instructions(all []part) [][]part {
 		}
 		split[len(split)-1] = all[start : i+1]
 	}
+	for i := len(split) - 2; i >= 0; i-- {
+		position := !slices.ContainsFunc(split[i], func(p part) bool {
+			return p.class != filler && (len(p.arguments) == 0 || p.arguments[0].kinds&place == 0)
+		})
+		if position && slices.ContainsFunc(split[i+1], part.writes) { // "at the top, add the text …"
+			split[i] = slices.Concat(split[i], split[i+1])
+			split = slices.Delete(split, i+1, i+2)
+		}
+	}
 	return split
 }
 
@@ -268,7 +292,7 @@ func plain(all []part) {
 		if strings.HasPrefix(p.first.text, "colo") && i > 1 && (in("keeps", all[i-1].first.text) || in("keeps", all[i-2].first.text)) {
 			p.class = content // "keep the colors"
 		}
-		purpose = purpose || in("purposes", p.first.text) && i > 0 && all[i-1].class != negation
+		purpose = purpose || i > 0 && (in("purposes", p.first.text) && all[i-1].class != negation || in("afterSo", p.first.text) && all[i-1].first.text == "so")
 		if worded && p.class == named && strings.ContainsAny(emoji, p.first.text) {
 			p.class, p.means = filler, meaning{}
 		}
@@ -285,6 +309,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	for _, instruction := range split {
 		asked.order(prompt, instruction)
 	}
+	asked.pad()
 	kept, other := 0, 0
 	var generic [Person + 1]*entry
 	var ignored []part
@@ -315,8 +340,60 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		}
 	}
 	asked.declined = kept > 0 && other == 0
-	asked.ignored = quote(prompt, all, ignored)
+	dropped := map[int]bool{}
+	for _, p := range ignored {
+		dropped[p.first.from] = true
+	}
+	asked.ignored = quote(prompt, all, dropped)
+	asked.explain(prompt, all, dropped)
 	return asked
+}
+
+// pad makes a crop keep the whole picture if the prompt asks for that: "square, but don't crop anything".
+func (asked *request) pad() {
+	at := slices.IndexFunc(asked.edits, func(e Edit) bool { return e.name == padded })
+	if at < 0 {
+		return
+	}
+	crop, crops := Find(asked.edits, "crop")
+	bars, _ := Find(asked.edits, "letterbox")
+	wanted := &asked.edits[at].args.wanted
+	if *wanted = cmp.Or(*wanted, crop.args.wanted, bars.args.wanted); *wanted == 0 && crops {
+		*wanted = 1
+	}
+	shapeless := *wanted == 0 // "watercolor without cropping"
+	asked.edits = slices.DeleteFunc(asked.edits, func(e Edit) bool {
+		return e.name == "crop" || e.name == padded && shapeless || e.name == "letterbox" && !shapeless
+	})
+}
+
+// explain finds the unknown words of a prompt, its language and the topic of its ignored parts.
+func (asked *request) explain(prompt string, all []part, dropped map[int]bool) {
+	found := map[string]int{}
+	for _, p := range all {
+		if !dropped[p.first.from] {
+			continue
+		}
+		for _, topic := range []string{"sound", "size", "text", "time"} {
+			if asked.Topic == "" && in(topic, p.first.text) {
+				asked.Topic = topic
+			}
+		}
+		if p.class != content || len(p.arguments) > 0 || isPersonWord(p) {
+			continue
+		}
+		if len(asked.Unknown) < maxQuotes && !isUnspaced([]rune(p.first.text)[0]) {
+			asked.Unknown = append(asked.Unknown, shorten(prompt[p.first.from:p.last.to]))
+		}
+		for _, language := range []string{"Dutch", "Indonesian", "Italian", "Korean", "Polish", "Swedish", "Turkish", "Vietnamese"} {
+			if in(language, p.first.text) {
+				found[language]++
+			}
+			if found[language] > max(1, found[asked.Language]) {
+				asked.Language = language
+			}
+		}
+	}
 }
 
 // excludes reports whether an instruction excludes an object or a color from the changes: "except the dog", "keep the
@@ -324,7 +401,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 func excludes(instruction []part) bool {
 	first := instruction[0].first.text
 	return (in("exceptions", first) || in("keeps", first)) && slices.ContainsFunc(instruction[1:], func(p part) bool {
-		return p.class == content && !in("changing", p.first.text) && areaOf(p) == Whole || p.means.modifier != nil && p.means.modifier.isColor()
+		return p.class == content && !in("changing", p.first.text) && !in("sounds", p.first.text) && areaOf(p) == Whole || p.means.modifier != nil && p.means.modifier.isColor()
 	})
 }
 
@@ -354,7 +431,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 			followed = followed || p.class == named
 		case means.edit != nil:
 			followed = true
-		case unknown && (p.alone || means.modifier != nil && !scoped):
+		case unknown && (p.alone || means.modifier != nil && !scoped && !separate(instruction, i)):
 			left = append(left, p)
 		case means.generic:
 			followed = true
@@ -372,6 +449,18 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 		}
 	}
 	return followed, left
+}
+
+// separate reports whether an "and" separates a change of the whole picture from the unknown words: "make it darker and
+// fix the car".
+func separate(instruction []part, at int) bool {
+	from, to := at, at
+	for ; from > 0 && instruction[from-1].class != joiner; from-- {
+	}
+	for ; to < len(instruction) && instruction[to].class != joiner; to++ {
+	}
+	return !instruction[at].means.modifier.isColor() && !in("articles", instruction[max(0, at-1)].first.text) &&
+		count(instruction[from:to], content) == 0 && slices.ContainsFunc(instruction[from:to], func(p part) bool { return p.whole })
 }
 
 // strengthAt returns a modifier's strength, which is given by the words before it or, if there are none, after it.
@@ -399,11 +488,7 @@ const (
 )
 
 // quote returns the ignored parts verbatim. Parts separated only by filler words within a clause become one quote.
-func quote(prompt string, all, ignored []part) []string {
-	dropped := map[int]bool{}
-	for _, p := range ignored {
-		dropped[p.first.from] = true
-	}
+func quote(prompt string, all []part, dropped map[int]bool) []string {
 	var quotes []string
 	from, to := -1, -1
 	end := func() {

@@ -18,7 +18,7 @@ const (
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
-		if utf8.RuneCountInString(t.text) < minTypo-1 || v.known[t.text] || classOf(t.text) != content {
+		if utf8.RuneCountInString(t.text) < minTypo-1 || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
 			continue
 		}
 		if left--; left < 0 {

@@ -11,8 +11,7 @@ func (c rgb) mix(other rgb, t float64) rgb {
 }
 
 func (c rgb) times(k float64) rgb { return rgb{c.r * k, c.g * k, c.b * k} }
-
-func (c rgb) plus(other rgb) rgb { return rgb{c.r + other.r, c.g + other.g, c.b + other.b} }
+func (c rgb) plus(other rgb) rgb  { return rgb{c.r + other.r, c.g + other.g, c.b + other.b} }
 
 type stop struct {
 	at    float64

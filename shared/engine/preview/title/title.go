@@ -9,10 +9,10 @@ import (
 	"sync"
 	"unicode"
 
-	"golang.org/x/image/colornames"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 
 	"cutroom/shared/domain/catalog"
@@ -20,14 +20,24 @@ import (
 
 var loaded = sync.OnceValues(func() (*opentype.Font, error) { return opentype.Parse(gobold.TTF) })
 
-// CanDraw reports whether the font has the letters of a text: Latin, Greek and Cyrillic.
-func CanDraw(text string) bool {
-	for _, r := range text {
-		if unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
-			return false
-		}
+// Fit returns a text without the characters that the font lacks, and these characters. The font has Latin, Greek and
+// Cyrillic letters, but no emoji.
+func Fit(text string) (fit, lacking string) {
+	parsed, err := loaded()
+	if err != nil {
+		return text, ""
 	}
-	return true
+	var buffer sfnt.Buffer
+	fit = strings.Map(func(r rune) rune {
+		if glyph, _ := parsed.GlyphIndex(&buffer, r); glyph != 0 || unicode.IsSpace(r) {
+			return r
+		}
+		if unicode.In(r, unicode.Letter, unicode.Symbol, unicode.Number, unicode.Punct) { // not a joiner of emoji
+			lacking += string(r)
+		}
+		return -1
+	}, text)
+	return strings.Join(strings.Fields(fit), " "), lacking
 }
 
 const (
@@ -37,8 +47,8 @@ const (
 )
 
 // Draw draws a text with an outline, as large as fits a picture of the given size. The scale is 1 for letters of the
-// usual size. The returned image is as large as the text. Unknown colors are white.
-func Draw(text, name string, size catalog.Size, scale float64) (image.Image, error) {
+// usual size. The returned image is as large as the text.
+func Draw(text string, ink color.Color, size catalog.Size, scale float64) (image.Image, error) {
 	parsed, err := loaded()
 	if err != nil {
 		return nil, err
@@ -71,7 +81,7 @@ func Draw(text, name string, size catalog.Size, scale float64) (image.Image, err
 				d.Dot = at.Add(fixed.P(int(math.Round(outline*cos)), int(math.Round(outline*sin))))
 				d.DrawString(line)
 			}
-			d.Src, d.Dot = image.NewUniform(named(name)), at
+			d.Src, d.Dot = image.NewUniform(ink), at
 			d.DrawString(line)
 		}
 		return picture, face.Close()
@@ -95,11 +105,4 @@ func wrap(face font.Face, words []string, most int) (lines []string, width int) 
 		width = max(width, font.MeasureString(face, line).Ceil())
 	}
 	return lines, width
-}
-
-func named(name string) color.Color {
-	if known, ok := colornames.Map[name]; ok {
-		return known
-	}
-	return color.White
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
@@ -41,10 +42,10 @@ type Result struct {
 const (
 	ReferenceColors = "colors of the reference image"
 
-	how = "Anything else needs a generative model: set CUTROOM_ENGINE on the server to connect one."
+	how = "Anything else needs a generative model, which an administrator of this service can connect."
 	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
-	objects   = "It tells people from the background, but finds no other objects. "
+	objects   = "The preview engine tells people from the background, but finds no other objects. "
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
@@ -63,14 +64,21 @@ func Of(asked Request) Result {
 func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
 	r := Result{Understood: read.Understood, Ignored: read.Ignored}
-	var unfit []string
+	var unfit, undrawn []string
 	opaque := false
+	if asked.Live || asked.Kind == catalog.Image && read.Topic != "size" && read.Topic != "text" {
+		read.Topic = ""
+	}
 	for _, e := range read.Edits {
+		fit, lacking := title.Fit(e.Text())
 		switch {
 		case asked.Live, asked.Kind == catalog.Image && !e.Still(), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
-			!title.CanDraw(e.Text()):
+			e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
 			unfit = append(unfit, e.Phrase)
 		default:
+			if lacking != "" {
+				e, undrawn = e.WithText(fit), append(undrawn, lacking)
+			}
 			if asked.Kind != catalog.Image {
 				e, opaque = e.Opaque(), opaque || e.Clear()
 			}
@@ -100,25 +108,53 @@ func ofLook(asked Request) Result {
 	case r.ByReference:
 		r.Notice = "The preview engine takes only the colors of the reference image. " + how
 	case followed && left:
-		r.Notice = fmt.Sprintf("%s changed nothing. %s%s", quoted(read.Ignored), objects, how)
+		r.Notice = fmt.Sprintf("%s changed nothing. %s", quoted(read.Ignored), advice(read))
 	case followed:
 	case len(unfit) > 0:
 	case left:
-		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. %sTry “watercolor”, “brighter” or "+
-			"“crop to square”. %s", unchanged, quoted(read.Ignored), objects, how)
+		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. %s", unchanged, quoted(read.Ignored), advice(read))
 	case read.Empty:
 		r.Notice = unchanged + "the prompt is empty."
 	default:
-		r.Notice = unchanged + "the prompt names no edit that the preview engine knows, such as “watercolor”, “brighter” or “crop to square”."
+		r.Notice = unchanged + "the prompt names no edit that the preview engine knows, such as " + examples[""] + "."
 	}
 	if opaque {
 		r.Notice = strings.TrimSpace("A video is an MP4, which cannot be transparent, so its background becomes white. Try “green screen”. " + r.Notice)
+	}
+	if len(undrawn) > 0 {
+		r.Ignored = append(r.Ignored, undrawn...)
+		r.Notice = strings.TrimSpace(fmt.Sprintf("The text is written without %s, which the font lacks. %s", quoted(undrawn), r.Notice))
 	}
 	if len(unfit) > 0 {
 		r.Ignored = append(r.Ignored, unfit...)
 		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs %s. %s", quoted(unfit), needed(asked), r.Notice))
 	}
 	return r
+}
+
+// examples has prompts that work, by the topic of a prompt that does not.
+var examples = map[string]string{
+	"":      "“watercolor”, “brighter” or “crop to square”",
+	"sound": "“louder”, “lower the volume by 50%”, “mute” or “remove the background noise”",
+	"time":  "“first 3 seconds”, “remove the last 2 seconds”, “from 2 to 5 seconds” or “slow motion 2x”",
+	"text":  `“add the text "Hello" at the top in red”`,
+	"size":  "“crop to square”, “fit into 9:16” or “upscale”. The form has a field for the resolution",
+}
+
+// advice returns sentences that help to reword the ignored parts of a prompt.
+func advice(read look.Result) string {
+	said, try := "", "Try words such as "+examples[read.Topic]+"."
+	if len(read.Unknown) > 0 && !slices.Equal(read.Unknown, read.Ignored) {
+		said = "Unknown words: " + quoted(read.Unknown) + ". "
+	}
+	switch {
+	case read.Language != "":
+		return "The prompt seems to be in " + read.Language + ". The preview engine reads Arabic, Bengali, Chinese, English, " +
+			"French, German, Hindi, Japanese, Portuguese, Russian, Spanish and Urdu. " + try
+	case read.Topic == "":
+		return said + try + " " + objects + how
+	}
+	return said + try
 }
 
 // WithoutPeople returns the result for a picture or video that shows no person.

@@ -31,11 +31,9 @@ func (s *Source) Uint64() uint64 {
 }
 
 // Float returns a number from 0 to below 1.
-func (s *Source) Float() float64 { return float64(s.Uint64()>>11) / (1 << 53) }
-
+func (s *Source) Float() float64                    { return float64(s.Uint64()>>11) / (1 << 53) }
 func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.Float() }
-
-func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
+func (s *Source) Intn(n int) int                    { return int(s.Uint64() % uint64(n)) }
 
 // Normal draws from a bell curve around 0 with standard deviation 1. It sums twelve uniform draws,
 // which is cheap and avoids rare extremes that would show up as specks.
