@@ -29,7 +29,6 @@ func TestOptionsHaveDefaults(t *testing.T) {
 }
 
 func TestInvalidOptionsAreNamed(t *testing.T) {
-	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
 	tests := []struct {
 		name    string
 		context map[string]any

@@ -23,7 +23,8 @@ type Estimates struct {
 var _ job.EstimateStore = (*Estimates)(nil)
 
 func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Estimates{client, table} }
-func estimatesKey() item                                            { return jobKey("engine", "estimates") }
+
+func estimatesKey() item { return jobKey("engine", "estimates") }
 
 // Estimates does not use a consistent read.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {

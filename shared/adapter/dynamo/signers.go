@@ -17,7 +17,8 @@ type Signers struct {
 }
 
 func NewSigners(client *dynamodb.Client, table string) *Signers { return &Signers{client, table} }
-func signersKey() item                                          { return jobKey("engine", "signers") }
+
+func signersKey() item { return jobKey("engine", "signers") }
 
 func (s *Signers) Add(ctx context.Context, certificates string) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{

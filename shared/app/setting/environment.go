@@ -27,8 +27,9 @@ func NewEnvironment(getenv func(string) string) *Environment {
 
 // A function reads JSON files (see catalog.JSON), so that it does not link a YAML parser.
 func NewFunction(getenv func(string) string) *Environment { return &Environment{getenv: getenv} }
-func (e *Environment) files() *format                     { return cmp.Or(e.people, inJSON()) }
-func (e *Environment) Err() error                         { return e.err }
+
+func (e *Environment) files() *format { return cmp.Or(e.people, inJSON()) }
+func (e *Environment) Err() error     { return e.err }
 
 func (e *Environment) fail(err error) {
 	if e.err == nil {

@@ -338,7 +338,8 @@ func (s *stream) Close() error {
 }
 
 // call reports whether the client may connect from another address.
-func (i *intake) call(net.IP) bool                                       { return i.candidates.Allow() }
+func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
+
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
 // BindRemoteStream drops packets that skip too many of a stream's numbers, or of the numbers that all of the client's
