@@ -45,7 +45,8 @@ lint_go() {
 	"$GO" mod edit "-replace=$golangci=$copy" "$tools/golangci.mod"
 	released build -C "$source" "-modfile=$tools/golangci.mod" -o "$tools/golangci-lint" "$golangci/cmd/golangci-lint"
 	# Allow two copies of the repository to be linted at the same time.
-	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
+	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./... ||
+		return 1 # the shell ignores failures here, except for the last command
 	# golangci-lint skips these tests because of their build tags, so vet them.
 	released vet -tags docker,nginx ./scripts/packaging/... ./functions ./bench
 }
@@ -88,8 +89,8 @@ lint_python() {
 	scripts/install-python.sh .tools/engine gpu/requirements-test.txt
 	(
 		cd gpu
-		../.tools/engine/bin/ruff check --quiet --no-cache .
-		../.tools/engine/bin/ruff format --check --quiet --no-cache .
+		../.tools/engine/bin/ruff check --quiet --no-cache . &&
+		../.tools/engine/bin/ruff format --check --quiet --no-cache . &&
 		../.tools/engine/bin/mypy --cache-dir ../.tools/engine/mypy
 	)
 }
