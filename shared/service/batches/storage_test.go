@@ -122,6 +122,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	long := `{"text": "` + strings.Repeat("x", 10_000) + `"}`
 	w.tier.StoredBytes = quota
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
+		time.Sleep(5 * time.Millisecond) // results are kept every 10 ms
 		answer := answered("me", "key_me", body)
 		answer.Body = []byte(long)
 		return answer
