@@ -75,6 +75,7 @@ func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	viewer.Drop()
 	viewer.Resume()
 	viewer.Sees(5)
+	config.Camera = numbered()
 	again := livekittest.Join(t, config)
 	c.Left()
 	again.Sees(5)
