@@ -188,14 +188,17 @@ type Image struct {
 }
 
 func (c *Image) Run(ctx context.Context, s *Invocation) error {
-	edit := Edit{
+	return editImage(ctx, s, catalog.Image, Edit{
 		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Reference, Resolution: c.Resolution,
-		SelfAnchor: true, Jobs: 1,
+	})
+}
+
+func editImage(ctx context.Context, s *Invocation, kind catalog.Kind, edit Edit) error {
+	if info, err := os.Stat(edit.Inputs[0]); err == nil && info.IsDir() {
+		return &UsageError{"the command takes one image; use \"cutroom edit\" for a folder"}
 	}
-	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
-		return &UsageError{"image takes one image; use \"cutroom edit\" for a folder"}
-	}
-	return edit.run(ctx, s, catalog.Image)
+	edit.SelfAnchor, edit.Jobs = true, 1
+	return edit.run(ctx, s, kind)
 }
 
 type I2V struct {
@@ -207,14 +210,9 @@ type I2V struct {
 }
 
 func (c *I2V) Run(ctx context.Context, s *Invocation) error {
-	edit := Edit{
+	return editImage(ctx, s, catalog.ImageToVideo, Edit{
 		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Last, Resolution: c.Resolution,
-		SelfAnchor: true, Jobs: 1,
-	}
-	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
-		return &UsageError{"i2v takes one image"}
-	}
-	return edit.run(ctx, s, catalog.ImageToVideo)
+	})
 }
 
 type T2V struct {

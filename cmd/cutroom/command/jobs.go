@@ -240,8 +240,15 @@ type JobsGet struct {
 }
 
 func (c *JobsGet) Run(ctx context.Context, s *Invocation) error {
+	return s.withJob(ctx, c.ID, (*client.Client).Job)
+}
+
+// withJob shows the job that the call returns.
+func (s *Invocation) withJob(
+	ctx context.Context, id string, call func(*client.Client, context.Context, string) (client.Job, error),
+) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		job, err := service.Job(ctx, c.ID)
+		job, err := call(service, ctx, id)
 		if err != nil {
 			return err
 		}
@@ -318,13 +325,7 @@ type JobsCancel struct {
 }
 
 func (c *JobsCancel) Run(ctx context.Context, s *Invocation) error {
-	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		job, err := service.CancelJob(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return s.showJob(job)
-	})
+	return s.withJob(ctx, c.ID, (*client.Client).CancelJob)
 }
 
 type JobsDownload struct {
