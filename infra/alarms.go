@@ -117,22 +117,23 @@ func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.M
 }
 
 func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
+	return sum(metric, s.metricsOf(metric, "Sum", functions))
+}
+
+func (s *stack) metricsOf(metric, statistic string, functions []string) map[string]awscloudwatch.IMetric {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range functions {
 		if f, ok := s.functions[name]; ok {
-			metrics[name] = f.Metric(jsii.String(metric), metricOptions("Sum"))
+			metrics[name] = f.Metric(jsii.String(metric), metricOptions(statistic))
 		}
 	}
-	return sum(metric, metrics)
+	return metrics
 }
 
 // streamAge returns the age, in milliseconds, of the oldest change that one of the functions has not processed. Lambda
 // repeats a failed change until it is a day old, and counts no error if only some changes of a batch failed.
 func (s *stack) streamAge(functions ...string) awscloudwatch.MathExpression {
-	metrics := map[string]awscloudwatch.IMetric{}
-	for _, name := range functions {
-		metrics[name] = s.functions[name].Metric(jsii.String("IteratorAge"), metricOptions("Maximum"))
-	}
+	metrics := s.metricsOf("IteratorAge", "Maximum", functions)
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("MAX(METRICS())"), Label: jsii.String("age"), UsingMetrics: &metrics, Period: period(),
 	})
