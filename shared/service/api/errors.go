@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -23,35 +24,16 @@ const (
 // With a standard scheme (RFC 9110, 11.6.1), browsers would prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
-func statusOf(code fault.Code) int {
-	switch code {
-	case fault.Invalid:
-		return http.StatusUnprocessableEntity
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.UnsupportedCoding:
-		return http.StatusUnsupportedMediaType
-	case fault.Limited, fault.Exhausted:
-		return http.StatusTooManyRequests
-	case fault.StorageFull:
-		return http.StatusInsufficientStorage
-	case fault.EngineFailed:
-		return http.StatusBadGateway
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	case fault.Timeout:
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusInternalServerError
+var statuses = map[fault.Code]int{
+	fault.Invalid: http.StatusUnprocessableEntity, fault.Unauthorized: http.StatusUnauthorized,
+	fault.Forbidden: http.StatusForbidden, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
+	fault.TooLarge: http.StatusRequestEntityTooLarge, fault.UnsupportedCoding: http.StatusUnsupportedMediaType,
+	fault.Limited: http.StatusTooManyRequests, fault.Exhausted: http.StatusTooManyRequests,
+	fault.StorageFull: http.StatusInsufficientStorage, fault.EngineFailed: http.StatusBadGateway,
+	fault.Unavailable: http.StatusServiceUnavailable, fault.Timeout: http.StatusGatewayTimeout,
 }
+
+func statusOf(code fault.Code) int { return cmp.Or(statuses[code], http.StatusInternalServerError) }
 
 // shortageRetry is the Retry-After value when the machine lacks a resource.
 const shortageRetry = 10 * time.Second

@@ -119,7 +119,7 @@ func TestJobsAcceptJSON(t *testing.T) {
 	}
 	w.accepted(post("gen-pro-t2v", `{"prompt": "a beach"}`))
 	for body, field := range map[string]string{
-		`{"prompt": "winter"}`: "data", `{"data": 5}`: "data", `{"data": "a clip"}`: "data", `{` + data + `, "seed": "x"}`: "seed", `[]`: "body",
+		`{"prompt": "winter"}`: "data", `{"data": 5}`: "data", `{"data": "a clip"}`: "data", `{` + data + `, "seed": "x"}`: "seed", `[]`: "body", `{` + data + `, "prompt": ["winter"]}`: "prompt",
 		`{"data": "x", "reference_image": "a", "reference_image.0": "b"}`: "data",
 	} {
 		if a := post("gen-2.5", body); a.status != 422 || !strings.Contains(a.body, `"`+field+`"`) {

@@ -279,22 +279,20 @@ func (s *service) readJSONForm(
 		if !known {
 			return nil
 		}
-		text := string(value)
+		text, isFile := string(value), field.Type.IsFile()
 		isText := json.Unmarshal(value, &text) == nil
-		if !field.Type.IsFile() {
-			if text = shorten(text); !isAbsent(field, text) {
-				if sent := sub.begin(field, name); sent != nil {
-					sent.text = text
-				}
-			}
+		if isFile && text == "" || !isFile && isAbsent(field, shorten(text)) {
 			return nil
 		}
 		sent := sub.begin(field, name)
-		if sent == nil { // the field was also sent by its other name
+		switch {
+		case sent == nil: // the field was also sent by its other name
 			return nil
-		}
-		if !isText {
+		case !isText && (isFile || strings.Contains("[{", text[:1])):
 			sent.problems = append(sent.problems, notText(name, value))
+			return nil
+		case !isFile:
+			sent.text = shorten(text)
 			return nil
 		}
 		input, wrong, err := in.take(ctx, filePart{field: field, name: name, content: strings.NewReader(text)})

@@ -182,12 +182,7 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	if len(found) > 0 {
 		return found
 	}
-	// Reading a thousand long records takes a third of a second, so an account reads one list at a time.
-	if !s.videoTurns.Take(r.Context(), c.who.Account()) {
-		return r.Context().Err()
-	}
 	jobs, more, err := s.videosOf(r, c, query["after"], limit, order == "asc")
-	s.videoTurns.Release(c.who.Account())
 	if err != nil {
 		return err
 	}
@@ -206,6 +201,11 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 // video if that id is empty. more means that others follow.
 func (s *service) videosOf(r *http.Request, c call, after string, limit int, oldestFirst bool) (jobs []job.Job, more bool, err error) {
 	ctx, account, cursor := r.Context(), c.who.Account(), ""
+	// Reading a thousand long records takes a third of a second, so an account reads one list at a time.
+	if !s.videoTurns.Take(ctx, account) {
+		return nil, false, ctx.Err()
+	}
+	defer s.videoTurns.Release(account)
 	if after != "" && !oldestFirst {
 		if cursor, err = s.Jobs.Cursors().Make(ctx, account, after); err != nil {
 			return nil, false, err
