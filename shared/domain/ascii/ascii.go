@@ -15,4 +15,5 @@ func Only(text, more string) bool {
 }
 
 func IsAlphanumeric(b byte) bool { return 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z' || IsDigit(b) }
-func IsDigit(b byte) bool        { return '0' <= b && b <= '9' }
+
+func IsDigit(b byte) bool { return '0' <= b && b <= '9' }

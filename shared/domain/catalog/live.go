@@ -21,7 +21,8 @@ func NewLive(catalog *Catalog) *Live {
 }
 
 // A request should read the catalog only once, so that it sees the same catalog throughout.
-func (l *Live) Catalog() *Catalog      { return l.current.Load() }
+func (l *Live) Catalog() *Catalog { return l.current.Load() }
+
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 type File struct {

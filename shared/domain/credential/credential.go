@@ -25,8 +25,9 @@ type Hash [sha256.Size]byte
 
 // HashOf hashes a secret. Secrets are long and random, so they need neither a salt nor a slow hash.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
-func (h Hash) String() string   { return hex.EncodeToString(h[:]) }
-func KeyID(hash Hash) string    { return "key_" + hash.String()[:12] }
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+func KeyID(hash Hash) string  { return "key_" + hash.String()[:12] }
 
 type Key struct {
 	// ID identifies the key in records and on pages.

@@ -31,7 +31,8 @@ const (
 // RenewEvery is how often an upload in progress renews its reservation.
 const RenewEvery = holdTime / 5
 
-func (f File) SignedUntil() time.Time      { return f.CreatedAt.Add(SignedTime) }
+func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
+
 func arrivalTime(size int64) time.Duration { return holdTime + time.Duration(size/slowest)*time.Second }
 
 type Blobs interface {

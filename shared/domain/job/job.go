@@ -259,8 +259,9 @@ func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
 // spreadFolder starts with the last two digits of the id. They are random, so an object store that
 // partitions by name prefix spreads new jobs across partitions.
-func spreadFolder(id string) string        { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
-func ResultBlob(id, nonce string) string   { return resultIn(Folder(id), nonce) }
+func spreadFolder(id string) string      { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
+func ResultBlob(id, nonce string) string { return resultIn(Folder(id), nonce) }
+
 func resultIn(folder, nonce string) string { return folder + "/result-" + nonce }
 func (j Job) ResultBlob() string           { return resultIn(j.folder(), j.Nonce) }
 

@@ -45,7 +45,8 @@ func (r Rate) BurstTime() time.Duration { return r.time(r.burst()) }
 // MaxAhead limits how far ahead of now Charge may move a name's time. A time more than twice that
 // far ahead was set with a wrong clock and is reset.
 func (r Rate) MaxAhead() time.Duration { return r.time(r.debt()) }
-func (r Rate) debt() float64           { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
+
+func (r Rate) debt() float64 { return float64(cmp.Or(r.MaxDebt, defaultDebt)) * r.burst() }
 
 // ahead is how far the name's time is ahead of now.
 func (r Rate) State(allowed bool, ahead time.Duration) State {

@@ -165,8 +165,9 @@ func newAnimation(frames []media.Frame) *animation {
 }
 
 func (a *animation) at(end time.Duration) int { return int(math.Round(end.Seconds() * float64(a.fps))) }
-func (a *animation) length() int              { return max(1, a.at(a.ends[len(a.ends)-1])) }
-func (a *animation) complete() bool           { return a.drawn == a.length() }
+
+func (a *animation) length() int    { return max(1, a.at(a.ends[len(a.ends)-1])) }
+func (a *animation) complete() bool { return a.drawn == a.length() }
 
 func (a *animation) Read(to []byte) (int, error) {
 	if len(a.rest) == 0 {

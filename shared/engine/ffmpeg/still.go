@@ -99,6 +99,7 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 
 // fitted scales a picture down for readStill if its longer side exceeds the given number of pixels.
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
+
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
 // within scales a picture down if its longer side exceeds the given number of pixels, and makes its pixels square.

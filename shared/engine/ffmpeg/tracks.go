@@ -36,7 +36,8 @@ func (s Source) trackOptions() []string {
 
 // PictureTrack and SoundTrack name tracks for "-map" and filter links. The names do not include the input's number.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
-func (s Source) SoundTrack() string   { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
+
+func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
 // Picture starts a filter chain with the input's chosen video track, after corrections.
 func (s Source) Picture(number int) string {

@@ -173,7 +173,8 @@ func (i *Identity) Name() string {
 
 func (i *Identity) Expires() time.Time { return i.leaf.NotAfter }
 func (i *Identity) Algorithm() string  { return i.algorithm }
-func (i *Identity) Chain() string      { return i.chain }
+
+func (i *Identity) Chain() string { return i.chain }
 
 // Sign returns a signature in COSE format (RFC 9053).
 func (i *Identity) Sign(data []byte) ([]byte, error) {

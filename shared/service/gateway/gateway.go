@@ -193,7 +193,8 @@ const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models",
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. It must be called after all calls have ended.
-func (g *Gateway) Close()                        { g.pools.Close() }
+func (g *Gateway) Close() { g.pools.Close() }
+
 func (g *Gateway) Health() []upstream.Health     { return g.pools.Health() }
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 

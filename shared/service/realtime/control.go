@@ -141,7 +141,8 @@ func isNull(member json.RawMessage) bool {
 // beginChange waits for the account's turn to change a prompt or an image. It returns false if the
 // session ends first. It must be called before locking prompts.mu.
 func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
-func (c *connection) endChange()        { c.changes.Release(c.account()) }
+
+func (c *connection) endChange() { c.changes.Release(c.account()) }
 
 type prompts struct {
 	mu         sync.Mutex

@@ -143,7 +143,8 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 
 // Input returns the prompt as JSON, such as the input of Responses.
 func (r *Request) Input() []byte { return r.body[r.prompt.start:r.prompt.end] }
-func (r *Request) Raw() []byte   { return r.body }
+
+func (r *Request) Raw() []byte { return r.body }
 
 func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {

@@ -74,7 +74,8 @@ func (l Slot) Name() string { return l.upstream.row.Name }
 
 // Address returns the upstream's address if it is behind a DNS name, or "".
 func (l Slot) Address() string { return l.upstream.address }
-func (l Slot) Model() string   { return l.upstream.row.Model }
+
+func (l Slot) Model() string { return l.upstream.row.Model }
 
 func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
 

@@ -104,7 +104,8 @@ func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 }
 
 // Name returns the room's name, which cannot be guessed.
-func (r *Room) Name() string    { return r.name }
+func (r *Room) Name() string { return r.name }
+
 func (r *Room) Account() string { return r.config.Account }
 func (r *Room) Session() string { return r.config.Session }
 
