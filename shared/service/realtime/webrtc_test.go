@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -308,6 +309,10 @@ func TestRepeatedJoinGetsNewToken(t *testing.T) {
 		t.Errorf("the first client got %v", leave)
 	}
 	second.shows(320, 180)
+	// The socket counts as a connection of the account, so strangers cannot replace it.
+	await.Until(t, "the first client's socket is logged with its account", func() bool {
+		return regexp.MustCompile(`account=studio method=GET route=/v1/rooms/`).MatchString(w.log.String())
+	})
 }
 
 // An error's text decides whether common clients retry five times or never.

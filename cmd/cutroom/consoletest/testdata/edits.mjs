@@ -378,7 +378,7 @@ export async function honest(visit) {
   const hints = page.getByRole("list", { name: "What will happen" });
   await hints.getByText("watercolor", { exact: true }).waitFor();
   await hints.getByText("“add a hat”").waitFor();
-  await page.getByText("This needs a generative model").click();
+  await page.getByText("Not followed by this engine").click();
   const how = page.locator("details.how");
   await how.getByText("“add a hat” will change nothing.").waitFor();
   equal((await how.textContent()).split("CUTROOM_ENGINE").length - 1, 0, "mentions of the setting");

@@ -42,7 +42,7 @@ export class Hints {
   // explain returns a text about the engine's abilities, and how to use another one.
   explain(facts) {
     const open = this.element.querySelector("details")?.open;
-    return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "This needs a generative model" : "What this engine can do"),
+    return make("details", { class: "how", open }, make("summary", {}, facts.ignored?.length ? "Not followed by this engine" : "What this engine can do"),
       facts.notice && make("p", {}, facts.notice),
       make("p", {}, "The ", make("strong", {}, facts.engine), " engine of this service has built-in ", make("a", { href: "#looks" }, "looks and edits"), ".",
         settings.docs_url && [" ", make("a", { href: `${settings.docs_url}#get_engine` }, "How to set up a generative model")]));

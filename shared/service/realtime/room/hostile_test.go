@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"regexp"
 	"runtime"
 	"strings"
@@ -928,6 +929,53 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 		t.Errorf("%d connections are counted, want %d", n, maxFromAddress)
 	}
 }
+
+// An IPv6 /48 network has 65,536 networks of the size that counts as one address.
+func TestOneSiteCannotTakeAllMediaConnections(t *testing.T) {
+	const networks = 3 * maxFromSite
+	arriving := &scripted{}
+	for i := range networks {
+		from := netip.MustParseAddr("2001:db8:1::1").As16()
+		binary.BigEndian.PutUint16(from[6:], uint16(i))
+		ours, _ := net.Pipe()
+		arriving.conns = append(arriving.conns, &from6{ours, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom16(from), 9))})
+	}
+	l := newFairListener(arriving)
+	accepted := 0
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			break
+		}
+		defer conn.Close()
+		accepted++
+	}
+	if accepted != maxFromSite {
+		t.Errorf("%d of %d connections are accepted, want %d", accepted, networks, maxFromSite)
+	}
+}
+
+// scripted is a listener that accepts its connections and then fails.
+type scripted struct {
+	net.Listener
+	conns []net.Conn
+}
+
+func (s *scripted) Accept() (net.Conn, error) {
+	if len(s.conns) == 0 {
+		return nil, io.EOF
+	}
+	conn := s.conns[0]
+	s.conns = s.conns[1:]
+	return conn, nil
+}
+
+type from6 struct {
+	net.Conn
+	address *net.TCPAddr
+}
+
+func (c *from6) RemoteAddr() net.Addr { return c.address }
 
 // Every stream uses memory until the client leaves.
 func TestTooManyStreamsDisconnectClient(t *testing.T) {
