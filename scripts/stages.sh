@@ -46,9 +46,6 @@ racing() {
 		'-gcflags=image/...=-race=false -d=checkptr=0 -dwarf=false' \
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
 }
-raced() {
-	racing test "$@"
-}
 
 # failures LOG: adds the failures in a go test log to test-output/failed. Of any other log, it adds the last lines.
 failures() {
@@ -74,8 +71,8 @@ report_failures() {
 	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
 }
 
-# tested HOW FLAGS… PACKAGES…: runs tests. HOW is "released test" or "raced". If TRY_AGAIN is set and failed-tests.awk
-# allows it, each failed test runs once more without the others. Tests that then pass are listed in
+# tested HOW FLAGS… PACKAGES…: runs tests. HOW is "released test" or "racing test". If TRY_AGAIN is set and
+# failed-tests.awk allows it, each failed test runs once more without the others. Tests that then pass are listed in
 # test-output/unsteady. tested runs in a subshell, so that its variables do not affect callers.
 # shellcheck disable=SC2086 # a command with arguments
 tested() (

@@ -1,6 +1,7 @@
 #!/bin/sh
 # test.sh: runs all tests, and prints how long each stage took. A missing tool is a failure and never skips a test.
-# PACKAGES="./shared/domain/job …" runs only these packages' tests.
+# PACKAGES="./shared/domain/job …" runs only these packages' tests. RACE=yes, which continuous integration sets, uses
+# the race detector where goroutines share memory.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -23,8 +24,8 @@ fi
 rm -rf test-output
 mkdir test-output # for logs and, if all tests run again, for screenshots of pages
 
-# With the race detector, tests take several times as long. It is used for packages whose goroutines share memory,
-# which import sync. Excluded are packages that draw pictures on one goroutine or start programs, and most adapters.
+# watched are packages whose goroutines share memory, which import sync. Excluded are packages that draw pictures on
+# one goroutine or start programs, and most adapters. With the race detector, their tests take several times as long.
 # `make race` includes all packages.
 watched=$("$GO" list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Imports}}{{end}}' ./shared/domain/... \
 	./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client ./shared/adapter/sqlite ./shared/adapter/diskblob |
@@ -35,14 +36,16 @@ slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e 
 	-e '.*/adapter/sqlite' -e '.*/service/batches')
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 unwatched=$("$GO" list ./... | grep -vxF "$watched")
+build=released compiled=./...
+[ -z "${RACE:-}" ] || { build=racing; compiled=$unwatched; }
 pictures=$(echo "$unwatched" | grep -e /engine/preview -e /engine/ffmpeg)
 # These are all packages that no other stage tests.
 plain=$(echo "$unwatched" | grep -vxF "$pictures" | grep -vx -e 'cutroom/infra.*' -e cutroom/cmd/cutroom \
 	-e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts -e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages. HOW is "released test" or "raced". Go reuses a passed test's
-# result until one of the dependencies that it knows of changes. unseen.sh computes a digest of the others, and the
-# digest becomes a -skip pattern that matches no test. So if one of those changes, the command changes, and Go runs
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages. HOW is "released test" or "racing test". Go reuses a passed
+# test's result until one of the dependencies that it knows of changes. unseen.sh computes a digest of the others, and
+# the digest becomes a -skip pattern that matches no test. So if one of those changes, the command changes, and Go runs
 # the test again. FOLDERS are left out of the digest, because the tests do not depend on them; "." leaves out
 # everything.
 trusting() {
@@ -59,7 +62,7 @@ if [ -n "${PACKAGES:-}" ]; then
 	chosen=$("$GO" list $PACKAGES)
 	for package in $chosen; do
 		if echo "$watched" | grep -qxF "$package"; then
-			took "go test -race $package" trusting raced . "$package"
+			took "go test $package" trusting "$build test" . "$package"
 		else
 			took "go test $package" trusting "released test" "" "$package"
 		fi
@@ -90,9 +93,9 @@ tools=$!
 # less often. Large packages wait for one another, so two builds run at a time.
 # shellcheck disable=SC2086 # lists of packages
 compile() {
-	GOGC=400 racing list -test -export $watched >test-output/watched &
-	raced=$!
-	GOGC=400 released list -test -export $unwatched >test-output/unwatched && wait "$raced"
+	[ -z "${RACE:-}" ] || GOGC=400 racing list -test -export $watched >test-output/watched &
+	watching=$!
+	GOGC=400 released list -test -export $compiled >test-output/unwatched && wait "$watching"
 }
 took compile compile
 
@@ -153,9 +156,9 @@ programs() {
 	# shellcheck disable=SC2086 # a list of packages
 	with_tools trusting "released test" bench -p 2 $plain
 }
-race() {
+services() {
 	# shellcheck disable=SC2086 # a list of packages
-	with_tools trusting raced . -p 2 $watched
+	with_tools trusting "$build test" . -p 2 $watched
 }
 pictures() {
 	# shellcheck disable=SC2086 # a list of packages
@@ -175,12 +178,12 @@ in_turn console functions engine >test-output/console.log 2>&1 &
 console=$!
 in_turn deploy programs >test-output/programs.log 2>&1 &
 programs=$!
-in_turn race >test-output/race.log 2>&1 &
-race=$!
+in_turn services >test-output/services.log 2>&1 &
+services=$!
 took "go test of the repository" repository
 took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
-took "go test -race, the rest" finished race.log "$race"
+took "go test of the services, the rest" finished services.log "$services"
 took "go test of the deployment and of programs, the rest" finished programs.log "$programs"
 took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
 took "go test of the server, the rest" finished server.log "$server"
