@@ -171,7 +171,8 @@ synth: need-synth functions cdk ## Write the templates of the deployment. CONTEX
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy
-deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" names the stage.
+deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" names the stage. PREFLIGHT=off skips the check of quotas.
+	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # Apply only to the named stacks. Otherwise, with gpu=true, CDK would include the service's stack, because the GPU

@@ -155,6 +155,12 @@ certified() {
 	return 1
 }
 
+# node_version prints the version of Node.js as a number, or 0.
+node_version() {
+	version=$( (node --version 2>/dev/null || true) | number)
+	echo "${version:-0}"
+}
+
 # has NEED reports whether the machine satisfies the requirement NEED.
 has() {
 	case $1:$system in
@@ -170,7 +176,7 @@ has() {
 	libvpx:*) has_libvpx ;;
 	python:*) there python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ;;
 	pip:*) there python3 && { python3 -m pip --version || python3 -c 'import ensurepip, venv'; } >/dev/null 2>&1 ;;
-	npm:*) there node && there npm ;;
+	npm:*) there npm && [ "$(node_version)" -ge 18000 ] ;;
 	nginx:* | debootstrap:*) there "$1" || [ -x "/usr/sbin/$1" ] ;;
 	docker:*) there docker && docker version >/dev/null 2>&1 ;;
 	root:*) [ "$(id -u)" -eq 0 ] ;;
@@ -201,7 +207,7 @@ title() {
 		;;
 	python) printf 'Python 3.11 or later with venv' ;;
 	pip) printf 'Python with pip or venv' ;;
-	npm) printf 'Node.js with npm' ;;
+	npm) printf 'Node.js 18 or later with npm' ;;
 	gcc) printf "gcc with the C library's headers" ;;
 	chromium) printf Chromium ;;
 	docker) if there docker; then printf 'a running Docker engine'; else printf Docker; fi ;;
@@ -332,7 +338,14 @@ installing() {
 }
 
 look
-[ -n "$missing" ] || exit 0
+if [ -z "$missing" ]; then
+	case $target in
+	bootstrap | synth | deploy | import | destroy)
+		[ "$(node_version)" -ge 22000 ] || echo "AWS CDK no longer supports Node.js $(node --version): install 22 or 24." >&2
+		;;
+	esac
+	exit 0
+fi
 echo "make $target needs these missing programs: $missing." >&2
 
 if [ "$alone" = yes ] && [ "$may" = yes ]; then

@@ -168,6 +168,23 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 	}
 }
 
+// The pinned command line of CDK needs Node.js 18, and CDK supports only later versions.
+func TestOldNodeIsReported(t *testing.T) {
+	for version, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"v16.20.2": {1, "make synth needs these missing programs: Node.js 18 or later with npm.\n"},
+		"v20.20.2": {0, "AWS CDK no longer supports Node.js v20.20.2: install 22 or 24.\n"},
+		"v24.1.0":  {0, ""},
+	} {
+		machine := system{"id": user, "go": goNew, "python3": "exit 0", "npm": "exit 0", "node": "echo " + version}
+		if code, says, _ := machine.preflight(t, "synth"); code != c.code || !strings.HasPrefix(says, c.says) || c.says == "" && says != "" {
+			t.Errorf("%s: exit code %d, and said\n%s", version, code, says)
+		}
+	}
+}
+
 func TestEveryTargetListsItsNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
 	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*?)##`).FindAllStringSubmatch(makefile, -1)

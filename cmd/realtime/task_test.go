@@ -125,7 +125,7 @@ func TestTaskWithoutAddressDoesNotStart(t *testing.T) {
 	text := f.failsToStart("CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_RTC_PUBLIC=ecs", "AWS_REGION=eu-central-1",
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_EC2="+agent.URL,
 		"ECS_CONTAINER_METADATA_URI_V4="+agent.URL)
-	if !strings.Contains(text, "CUTROOM_RTC_PUBLIC: ec2: describe the task's interface: UnauthorizedOperation") {
+	if !strings.Contains(text, "CUTROOM_RTC_PUBLIC: ec2: describe the task's interface: api error UnauthorizedOperation") {
 		t.Errorf("the output is %s", text)
 	}
 }

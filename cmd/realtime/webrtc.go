@@ -52,7 +52,7 @@ func findTask(ctx context.Context, metadata string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	task, err := ec2.NewTaskAddress(metadata, config, time.Now)
+	task, err := ec2.NewTaskAddress(metadata, config)
 	if err != nil {
 		return nil, err
 	}

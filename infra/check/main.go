@@ -1,5 +1,6 @@
 // Command check calls a deployment in AWS like its clients and reports facts that only a real
-// account can show: roles, queues, and workers that start. `make check-deploy` runs it.
+// account can show: roles, queues, and workers that start. With -before it compares the account's quotas with the
+// requirements of a deployment. `make check-deploy` and `make deploy` run it.
 //
 // Its arguments are flags, "--" and the arguments of CDK, from which it reads the context.
 package main
@@ -39,7 +40,7 @@ func main() {
 }
 
 type options struct {
-	local                      bool
+	before, local              bool
 	receiver, media, inference string
 	uploadSize                 int64
 	streamTime                 time.Duration
@@ -50,6 +51,7 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags.BoolVar(&o.before, "before", false, "only check whether the account can hold the deployment")
 	flags.BoolVar(&o.local, "local", false, "the deployment is in a local AWS, which has no workers and alarms of its own")
 	flags.StringVar(&o.receiver, "receiver", "", "public URL for a test webhook, which must return 2xx")
 	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
@@ -95,6 +97,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	if settings.Region == "" {
 		return errors.New("no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile with a region")
+	}
+	if o.before {
+		return before(ctx, settings, o.context, out)
 	}
 	v, err := newVisit(ctx, settings, o, out)
 	if err != nil {

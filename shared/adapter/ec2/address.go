@@ -4,8 +4,6 @@ package ec2
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -18,7 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/smithy-go"
 
 	"cutroom/shared/platform/awsclient"
 )
@@ -28,9 +26,8 @@ const (
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
-	// These are the maximum sizes of the task's metadata and of EC2's response, in bytes.
-	longestMetadata   = 64 << 10
-	longestInterfaces = 1 << 20
+	// longestMetadata is the maximum size of the task's metadata, in bytes.
+	longestMetadata = 64 << 10
 )
 
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
@@ -39,28 +36,19 @@ var errNoPublic = errors.New("the task's interface has no public IPv4 address: "
 // TaskAddress finds the public addresses of the task that runs this program. ECS reports only the
 // private address, so TaskAddress asks EC2. The task's role needs ec2:DescribeNetworkInterfaces,
 // which AWS cannot restrict to specific interfaces.
-//
-// It builds its only request itself, because the SDK's EC2 client takes longer to compile than the
-// programs that would link it.
 type TaskAddress struct {
 	metadata string
 	config   aws.Config
-	now      func() time.Time
 	again    time.Duration
-	signer   *v4.Signer
-	client   aws.HTTPClient
 }
 
-// NewTaskAddress takes the value of ECS_CONTAINER_METADATA_URI_V4. now is the clock for request signatures.
-func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
+// NewTaskAddress takes the value of ECS_CONTAINER_METADATA_URI_V4.
+func NewTaskAddress(metadataURI string, config aws.Config) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("ec2: %q is not the URI of a task's metadata", metadataURI)
 	}
-	return &TaskAddress{
-		metadata: base.String(), config: config, now: now, again: addressAgain, signer: v4.NewSigner(),
-		client: awsclient.HTTPClient(config, 0),
-	}, nil
+	return &TaskAddress{metadata: base.String(), config: config, again: addressAgain}, nil
 }
 
 // Find returns the task's IPv4 address, and its IPv6 addresses if it has any. It waits up to a minute.
@@ -70,8 +58,8 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	var last error
 	for {
 		found, err := a.find(ctx)
-		var refused *refusedError
-		if err == nil || errors.As(err, &refused) {
+		var failure smithy.APIError
+		if err == nil || errors.As(err, &failure) && failure.ErrorFault() == smithy.FaultClient {
 			return found, err
 		}
 		if ctx.Err() == nil || last == nil {
@@ -119,17 +107,21 @@ func (a *TaskAddress) find(ctx context.Context) (found []netip.Addr, err error) 
 }
 
 func (a *TaskAddress) network(ctx context.Context) (network, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.metadata, nil)
 	if err != nil {
 		return network{}, fmt.Errorf("ec2: read the task's metadata: %w", err)
 	}
-	text, status, err := a.send(request, longestMetadata)
+	response, err := awsclient.HTTPClient(a.config, 0).Do(request)
 	if err != nil {
 		return network{}, fmt.Errorf("ec2: read the task's metadata: %w", err)
 	}
+	defer response.Body.Close()
 	var answer struct{ Networks []network }
-	if err := json.Unmarshal(text, &answer); err != nil || status != http.StatusOK || len(answer.Networks) != 1 {
-		return network{}, fmt.Errorf("ec2: the task's metadata does not describe exactly one network: status %d", status)
+	err = json.NewDecoder(io.LimitReader(response.Body, longestMetadata)).Decode(&answer)
+	if err != nil || response.StatusCode != http.StatusOK || len(answer.Networks) != 1 {
+		return network{}, fmt.Errorf("ec2: the task's metadata does not describe exactly one network: status %d", response.StatusCode)
 	}
 	return answer.Networks[0], nil
 }
@@ -148,11 +140,13 @@ type interfaces struct {
 // public returns the public address of a network interface. It filters by both private address and
 // hardware address, because either may occur more than once in an account.
 func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
-	text, err := a.ask(ctx, url.Values{
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	text, err := awsclient.Call(ctx, a.config, "ec2", "", url.Values{
 		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
 		"Filter.1.Name": {"mac-address"}, "Filter.1.Value.1": {own.MACAddress},
 		"Filter.2.Name": {"private-ip-address"}, "Filter.2.Value.1": {own.IPv4Addresses[0]},
-	})
+	}.Encode())
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("ec2: describe the task's interface: %w", err)
 	}
@@ -169,56 +163,4 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("ec2: %w", errNoPublic)
-}
-
-// refusedError means that the task's role lacks a permission.
-type refusedError struct{ code, message string }
-
-func (e *refusedError) Error() string { return e.code + ": " + e.message }
-
-func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, error) {
-	endpoint, err := awsclient.Endpoint(ctx, a.config, "EC2")
-	if err != nil {
-		return nil, err
-	}
-	body := parameters.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-	credentials, err := a.config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(body))
-	err = a.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), "ec2", a.config.Region, a.now())
-	if err != nil {
-		return nil, err
-	}
-	text, status, err := a.send(request, longestInterfaces)
-	if err != nil || status == http.StatusOK {
-		return text, err
-	}
-	var failure struct {
-		Code    string `xml:"Errors>Error>Code"`
-		Message string `xml:"Errors>Error>Message"`
-	}
-	_ = xml.Unmarshal(text, &failure) // if the body is not XML, report only the status
-	if status == http.StatusForbidden || status == http.StatusUnauthorized {
-		return nil, &refusedError{failure.Code, failure.Message}
-	}
-	return nil, fmt.Errorf("status %d: %s %s", status, failure.Code, failure.Message)
-}
-
-func (a *TaskAddress) send(request *http.Request, longest int64) (text []byte, status int, err error) {
-	ctx, cancel := context.WithTimeout(request.Context(), callTime)
-	defer cancel()
-	response, err := a.client.Do(request.WithContext(ctx))
-	if err != nil {
-		return nil, 0, err
-	}
-	defer response.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(response.Body, longest))
-	return text, response.StatusCode, err
 }

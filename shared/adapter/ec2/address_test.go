@@ -84,7 +84,7 @@ func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) 
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	found, err := ec2.NewTaskAddress(server.URL+"/v4/5a1b", awstest.ConfigFor(server.URL), time.Now)
+	found, err := ec2.NewTaskAddress(server.URL+"/v4/5a1b", awstest.ConfigFor(server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestMissingPermissionIsReported(t *testing.T) {
 }
 
 func TestInvalidMetadataIsReported(t *testing.T) {
-	if _, err := ec2.NewTaskAddress("", aws.Config{}, time.Now); err == nil {
+	if _, err := ec2.NewTaskAddress("", aws.Config{}); err == nil {
 		t.Error("a program outside ECS found an address")
 	}
 	for _, metadata := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {
