@@ -148,30 +148,31 @@ bench: need-bench ## Print the benchmarks, each with its floor.
 	@$(GO) run ./bench
 
 # CONTEXT has options for the deployment, such as CONTEXT="-c stage=test -c arch=x86_64": see docs/deploy-options.md.
-# It also sets the processor architecture for which functions are built.
+# These targets are shorthands: `npm ci` and then `npx cdk deploy -c stage=test` do the same.
 CONTEXT ?=
-ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
 CDK_OUTDIR ?= cdk.out
 # STACKS names the stacks to deploy, such as STACKS=Cutroom-dev-gpu. The default is all.
 STACKS ?= --all
 CDK = .tools/cdk/node_modules/.bin/cdk
 
-.PHONY: functions cdk
-functions: need-build
-	@scripts/build-functions.sh $(ARCHITECTURE) bin/functions/$(ARCHITECTURE)
+.PHONY: cdk
 cdk:
 	@scripts/install-cdk.sh
 
 .PHONY: bootstrap
-bootstrap: need-bootstrap functions cdk ## Prepare an account and region for deployments, once.
+bootstrap: need-bootstrap cdk ## Prepare an account and region for deployments, once.
 	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: synth
-synth: need-synth functions cdk ## Write the templates of the deployment. CONTEXT="-c …" sets the options.
+synth: need-synth cdk ## Write the templates of the deployment. CONTEXT="-c …" sets the options.
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
+.PHONY: diff
+diff: need-diff cdk ## Show how a deployment would change. CONTEXT="-c stage=…" names the stage.
+	@$(CDK) diff --output $(CDK_OUTDIR) $(CONTEXT)
+
 .PHONY: deploy
-deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" names the stage. PREFLIGHT=off skips the check of quotas.
+deploy: not-data-alone need-deploy build cdk ## Deploy to AWS. CONTEXT="-c stage=…" names the stage. PREFLIGHT=off skips the check of quotas.
 	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
@@ -185,7 +186,7 @@ not-data-alone:
 
 # Imports the resources that remain after the stack of a protected stage was deleted: see docs/runbook.md.
 .PHONY: import
-import: need-import functions cdk ## Import the remaining resources of a protected stage: MAPPING=mapping.json
+import: need-import cdk ## Import the remaining resources of a protected stage: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 .PHONY: check-deploy
@@ -200,7 +201,7 @@ not-prod:
 # Only infra/empty asks for confirmation. If CDK asked a second question, a "no" would leave a stack without its data.
 # CDK asks only if infra/empty has not run.
 EMPTIED = $(filter-out %-gpu,$(STACKS))
-destroy: not-prod need-destroy functions cdk ## Delete a deployment with its data, but never prod.
+destroy: not-prod need-destroy cdk ## Delete a deployment with its data, but never prod.
 	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 

@@ -4,6 +4,8 @@ go 1.26.0
 
 toolchain go1.26.11
 
+ignore ./node_modules
+
 require (
 	code.dny.dev/ssrf v0.3.0
 	github.com/alecthomas/kong v1.17.0

@@ -140,8 +140,8 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
 		File: jsii.String("Dockerfile"), BuildArgs: &arguments, Platform: platform,
-		Exclude: jsii.Strings(".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "testdata", "docs", "events",
-			"infra", "**/*_test.go", "**/testdata"),
+		Exclude: jsii.Strings(".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "node_modules", "test-output",
+			"testdata", "docs", "events", "infra", "**/*_test.go", "**/testdata"),
 	})
 }
 

@@ -78,7 +78,7 @@ func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 		command := exec.CommandContext(t.Context(), "make", "-C", "..", "destroy", "CONTEXT=-c stage=test",
 			"GO="+tool("go", answer), "CDK="+tool("cdk", `echo "$@" >`+ran),
 			// This test skips the target's requirement checks and builds.
-			"-o", "need-destroy", "-o", "functions", "-o", "cdk")
+			"-o", "need-destroy", "-o", "cdk")
 		_ = os.Remove(ran) // fails if there is none
 		out, err := command.CombinedOutput()
 		said, _ := os.ReadFile(ran) // empty if missing

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -290,8 +291,31 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	return s.logs[name]
 }
 
-// built returns an error if a function has not been built, because CDK's own error would not say what to do.
-func (o options) built() error {
+// buildFunctions builds the functions, unless the option functions names a folder with built functions. Commands that
+// deploy no code, such as `cdk ls` and `cdk destroy`, get the folders of the sources instead.
+func (s *stack) buildFunctions() error {
+	if s.Functions != "" {
+		return s.allBuilt()
+	}
+	if !*s.BundlingRequired() {
+		s.Functions = "functions"
+		return nil
+	}
+	architecture := "x86_64"
+	if s.Arm64 {
+		architecture = "arm64"
+	}
+	s.Functions = filepath.Join("bin/functions", architecture)
+	build := exec.Command("scripts/build-functions.sh", architecture, s.Functions)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the functions: %w", err)
+	}
+	return nil
+}
+
+// allBuilt returns an error if a function has not been built, because CDK's own error would not say what to do.
+func (o options) allBuilt() error {
 	var missing []string
 	for _, name := range functions.Names() {
 		if _, err := os.Stat(filepath.Join(o.Functions, name, "bootstrap")); errors.Is(err, os.ErrNotExist) {
@@ -299,7 +323,8 @@ func (o options) built() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("not built in %s: %s: run `make functions`", o.Functions, strings.Join(missing, ", "))
+		return fmt.Errorf("functions=%s has no %s: build them with scripts/build-functions.sh", o.Functions,
+			strings.Join(missing, ", "))
 	}
 	return nil
 }

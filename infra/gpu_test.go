@@ -39,7 +39,7 @@ func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack
 	}
 	o.Root = ".."
 	app := awscdk.NewApp(
-		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features(t)})
 	// Only the scope of the service's stack is needed. It has a resource because CDK warns about empty stacks.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
 	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)

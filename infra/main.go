@@ -1,6 +1,6 @@
 // Command infra is the CDK app. It describes the service in AWS: one stack per stage and, if the
-// stage has GPU workers, a second stack for them. `make synth` writes the templates, `make deploy`
-// deploys them. options.go lists the deployer's options.
+// stage has GPU workers, a second stack for them. `cdk synth` writes the templates, `cdk deploy`
+// deploys them. options.go lists the deployer's options, and cdk.json lists CDK's feature flags.
 package main
 
 import (
@@ -12,47 +12,31 @@ import (
 )
 
 func main() {
-	defer jsii.Close()
-	app := newApp()
+	err := writeTemplates()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "infra:", err)
+	}
+	// Two goroutines of CDK's runtime wait for its process, so that one of them reports a failure at every normal end.
+	os.Stderr = nil
+	jsii.Close()
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func writeTemplates() error {
+	app := awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)})
 	options, err := readOptions(contextOf(app))
 	if err != nil {
-		stop(err)
-	}
-	if err := options.built(); err != nil {
-		stop(err)
+		return err
 	}
 	stack, err := newStack(app, options)
 	if err != nil {
-		stop(err)
+		return err
 	}
 	if options.GPU.made() && !options.DataAlone {
 		newGPUStack(app, stack)
 	}
 	app.Synth(nil)
-}
-
-func stop(err error) {
-	fmt.Fprintln(os.Stderr, "infra:", err)
-	os.Exit(1)
-}
-
-func newApp() awscdk.App {
-	return awscdk.NewApp(&awscdk.AppProps{
-		AnalyticsReporting: jsii.Bool(false),
-		PostCliContext:     features(),
-	})
-}
-
-// features returns the feature flags that CDK sets in new projects.
-func features() *map[string]any {
-	return &map[string]any{
-		"@aws-cdk/aws-iam:minimizePolicies":                      true,
-		"@aws-cdk/core:checkSecretUsage":                         true,
-		"@aws-cdk/core:enablePartitionLiterals":                  true,
-		"@aws-cdk/aws-apigateway:disableCloudWatchRole":          true,
-		"@aws-cdk/aws-ecs:arnFormatIncludesClusterName":          true,
-		"@aws-cdk/aws-ecs:removeDefaultDesiredCount":             true,
-		"@aws-cdk/aws-ecs:disableEcsImdsBlocking":                true,
-		"@aws-cdk/aws-ecs:reduceEc2FargateCloudWatchPermissions": true,
-	}
+	return nil
 }

@@ -28,6 +28,7 @@ type options struct {
 	// Streaming makes the functions content, images and inference stream their responses. If it is off, API Gateway
 	// buffers the responses, for environments that cannot stream.
 	Streaming bool
+	// Functions is the folder of the built functions. If it is empty, they are built.
 	Functions string
 	// Root is the folder of the repository, from which images are built.
 	Root string
@@ -239,13 +240,7 @@ func (r *reader) dependent(o *options) {
 		protect = "true"
 	}
 	o.Protected = r.oneOf("protect", protect, "false", "true") == "true"
-	folder := "bin/functions/x86_64"
-	if o.Arm64 {
-		folder = "bin/functions/arm64"
-	}
-	if o.Functions = r.text("functions"); o.Functions == "" {
-		o.Functions = folder
-	}
+	o.Functions = r.text("functions")
 }
 
 func (r *reader) relations(o options) {

@@ -111,13 +111,13 @@ func TestCDKContextIsIgnored(t *testing.T) {
 
 func TestUnbuiltFunctionsAreNamed(t *testing.T) {
 	o := options{Functions: fakeFunctions(t)}
-	if err := o.built(); err != nil {
+	if err := o.allBuilt(); err != nil {
 		t.Error(err)
 	}
 	if err := os.Remove(filepath.Join(o.Functions, "wake", "bootstrap")); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.built(); err == nil || !strings.Contains(err.Error(), "wake: run `make functions`") {
+	if err := o.allBuilt(); err == nil || !strings.Contains(err.Error(), "has no wake: build") {
 		t.Errorf("the error is %v, want one that names wake", err)
 	}
 }

@@ -59,6 +59,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		s.newBucket(nil)
 		return s, nil
 	}
+	if err := s.buildFunctions(); err != nil {
+		return nil, err
+	}
 	s.lanes = s.newLanes()
 	s.webhooks = s.newWebhookQueue()
 	s.secret = s.newSecret()

@@ -52,6 +52,20 @@ func fakeFunctions(t *testing.T) string {
 	return folder
 }
 
+// features returns the context in cdk.json: CDK's feature flags.
+func features(t *testing.T) *map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("../cdk.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Context map[string]any }
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	return &file.Context
+}
+
 func describe(t *testing.T, context map[string]any) *stack {
 	t.Helper()
 	values := map[string]any{"functions": fakeFunctions(t)}
@@ -64,7 +78,7 @@ func describe(t *testing.T, context map[string]any) *stack {
 	}
 	o.Root = ".."
 	app := awscdk.NewApp(
-		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
+		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features(t)})
 	s, err := newStack(app, o)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ REQUIREMENTS = [
     "gpu/requirements-test.txt",
 ]
 LOCKS = [
-    "infra",
+    ".",
     "clients/typescript",
     "cmd/cutroom/testdata/openai",
     "cmd/cutroom/testdata/clients",

@@ -18,6 +18,7 @@ folder=$2
 # Skip linking if a program has not changed, because linking takes most of the time. Concurrent builds use separate
 # folders; the last one to finish is kept.
 kept=$folder/.built
+[ -e "$folder" ] || echo "Building the functions for $1. The first time takes a minute." >&2
 mkdir -p "$folder"
 built=$(mktemp -d "$folder/built-XXXXXX")
 trap 'rm -rf "$built"' EXIT

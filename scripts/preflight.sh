@@ -31,7 +31,8 @@ licenses) needs="go certificates python" ;;
 release | release-check) needs="git go certificates python npm" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
 # The functions' package contains a library that is extracted from a Python package.
-bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
+bootstrap) needs="go certificates npm" ;;
+synth | diff | import | destroy) needs="go certificates npm pip" ;;
 deploy)
 	# Docker builds the workers' image, unless workers are off or an image is given.
 	case ${CONTEXT:-} in
