@@ -67,7 +67,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 // isGuess reports whether an invalid secret may have been guessed. An expired secret was not guessed.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
-	switch hash := HashOf(secret); {
+	hash := HashOf(secret)
+	switch {
 	case isSecret(secret, "ek_"):
 		ask = func(ctx context.Context) (cached, error) { return ofToken(a.store.FindToken(ctx, hash)) }
 	case isJWT(secret):
@@ -77,7 +78,7 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	default:
 		return Principal{}, true, errInvalid()
 	}
-	entry, err := a.find(ctx, HashOf(secret), ask)
+	entry, err := a.find(ctx, hash, ask)
 	if err != nil {
 		return Principal{}, false, err
 	}

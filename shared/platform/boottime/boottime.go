@@ -5,6 +5,8 @@ package boottime
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,14 +24,34 @@ func Open() (*Clock, error) {
 	if err := unix.ClockGettime(clockID, &now); err != nil {
 		return nil, fmt.Errorf("boottime: read the clock: %w", err)
 	}
+	ahead.CompareAndSwap(0, int64(time.Duration(now.Nano())-time.Since(opened)))
 	return &Clock{boot}, nil
 }
 
 func (c *Clock) Boot() string { return c.boot }
 
+// Now reads Go's monotonic clock, which takes no system call, and adds the time that the machine has slept. It measures
+// that time again after a millisecond.
 func (c *Clock) Now() time.Duration {
+	now := time.Since(opened)
+	if now-time.Duration(measured.Load()) >= time.Millisecond && measuring.TryLock() {
+		measured.Store(int64(now))
+		ahead.Store(max(ahead.Load(), int64(read()-time.Since(opened))))
+		measuring.Unlock()
+	}
+	return now + time.Duration(ahead.Load())
+}
+
+// ahead is how far this clock is ahead of the time since `opened`, and never decreases. measured is when it was last
+// measured, in nanoseconds since `opened`.
+var (
+	opened          = time.Now()
+	measuring       sync.Mutex
+	ahead, measured atomic.Int64
+)
+
+func read() time.Duration {
 	var now unix.Timespec
-	// This cannot fail, because Open has read the same clock.
-	_ = unix.ClockGettime(clockID, &now)
+	_ = unix.ClockGettime(clockID, &now) // cannot fail, because Open has read the same clock
 	return time.Duration(now.Nano())
 }
