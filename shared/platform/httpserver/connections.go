@@ -129,7 +129,7 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 		return false
 	}
 	c.forget(chosen)
-	_ = chosen.TCPConn.Close()
+	_ = chosen.tcp.Close()
 	c.replaced++
 	c.log()
 	return true

@@ -14,7 +14,7 @@ func TestOneSiteCannotTakeAllConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {
 		from := netip.MustParseAddr(text)
-		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: NetworkOf(from, 64), site: NetworkOf(from, 48)}
+		conn := &watchedConn{tcp: &net.TCPConn{}, network: NetworkOf(from, 64), site: NetworkOf(from, 48)}
 		if !c.admit(conn) {
 			t.Fatalf("%s is refused", text)
 		}
@@ -43,7 +43,7 @@ func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 	address := NetworkOf(netip.MustParseAddr("203.0.113.1"), 64)
 	for _, account := range []string{"busy", "other"} {
 		for i := range c.perHost {
-			conn := &watchedConn{TCPConn: &net.TCPConn{}, network: address, site: address}
+			conn := &watchedConn{tcp: &net.TCPConn{}, network: address, site: address}
 			if !c.admit(conn) {
 				t.Fatalf("connection %d of %s is rejected", i, account)
 			}
@@ -59,7 +59,7 @@ func TestManyAccountsLeaveConnections(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(address string, account string) *watchedConn {
 		from := NetworkOf(netip.MustParseAddr(address), 64)
-		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: from, site: from}
+		conn := &watchedConn{tcp: &net.TCPConn{}, network: from, site: from}
 		if c.admit(conn) {
 			c.setKnown(conn, account)
 		}

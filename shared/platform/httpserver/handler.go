@@ -83,14 +83,26 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 			Duration: took, Received: body.received(), Sent: answer.sent,
 		})
 	}
-	// Never log the path or the query, which may contain ids and keys.
+	e.log(c, r, answer, took, aborted)
+	if aborted {
+		// This panic makes the server close the connection, so that the response looks incomplete.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// log never logs the path or the query, which may contain ids and keys.
+func (e *exchange) log(c Config, r *http.Request, answer *response, took time.Duration, aborted bool) {
+	level := c.levelOf(r, answer.status)
+	if !c.Logger.Enabled(r.Context(), level) {
+		return
+	}
 	attributes := []slog.Attr{
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
 		slog.String("method", r.Method),
 		slog.String("route", r.Pattern),
 		slog.Int("status", answer.status),
-		slog.Int64("bytes_in", body.received()),
+		slog.Int64("bytes_in", answer.body.received()),
 		slog.Int64("bytes_out", answer.sent),
 		slog.Duration("duration", took),
 		slog.Bool("aborted", aborted),
@@ -98,11 +110,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	if e.refusal != "" {
 		attributes = append(attributes, slog.String(RefusalKey, e.refusal))
 	}
-	c.Logger.LogAttrs(r.Context(), c.levelOf(r, answer.status), "request", attributes...)
-	if aborted {
-		// This panic makes the server close the connection, so that the response looks incomplete.
-		panic(http.ErrAbortHandler)
-	}
+	c.Logger.LogAttrs(r.Context(), level, "request", attributes...)
 }
 
 // run calls the handler, and responds if it panics. It reports whether the response must be aborted.

@@ -37,7 +37,7 @@ func (l watchedListener) Accept() (net.Conn, error) {
 		if err != nil || !ok {
 			return conn, err
 		}
-		watched := &watchedConn{TCPConn: tcp, newRequestID: l.newRequestID, connections: l.connections}
+		watched := &watchedConn{LazyConn: LazyConn{Conn: tcp}, tcp: tcp, newRequestID: l.newRequestID, connections: l.connections}
 		if address, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 			from := address.AddrPort().Addr()
 			watched.network, watched.site = NetworkOf(from, 64), NetworkOf(from, 48)
@@ -60,7 +60,8 @@ func limitUnsent(conn *net.TCPConn) {
 
 // watchedConn rejects faulty requests. Only one goroutine may read from it at a time.
 type watchedConn struct {
-	*net.TCPConn
+	LazyConn
+	tcp          *net.TCPConn
 	newRequestID func() string
 	// The fields network to forgotten are guarded by the lock in connections.
 	connections       *connections
@@ -86,7 +87,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
 	}
-	n, err := c.TCPConn.Read(p)
+	n, err := c.LazyConn.Read(p)
 	if n == 0 || c.upgraded.Load() {
 		return n, err
 	}
@@ -110,7 +111,7 @@ var expectationFailed = []byte("HTTP/1.1 417 ")
 // Write adds a request id to net/http's own responses, because every response must have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	if len(p) > maxRefusal || c.answering.Load() || c.upgraded.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
-		return c.TCPConn.Write(p)
+		return c.LazyConn.Write(p)
 	}
 	status, rest, _ := bytes.Cut(p, []byte("\r\n"))
 	switch {
@@ -118,28 +119,25 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 		c.refused.Store(true)
 	case bytes.HasPrefix(p, expectationFailed) && !bytes.Contains(p, []byte("\r\n"+requestIDHeader+": ")):
 	default:
-		return c.TCPConn.Write(p)
+		return c.LazyConn.Write(p)
 	}
 	id := []byte("\r\n" + requestIDHeader + ": " + c.newRequestID() + "\r\n")
-	if _, err := c.TCPConn.Write(slices.Concat(status, id, rest)); err != nil {
+	if _, err := c.LazyConn.Write(slices.Concat(status, id, rest)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
-
-// WriteTo keeps io.Copy from bypassing Read.
-func (c *watchedConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{c}) }
 
 // If a connection is closed with unread bytes, the system resets it, and the client loses the end of the
 // response. So after net/http's own responses, Close first ends the stream and discards incoming bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
-		_ = c.CloseWrite() // fails if the client has disconnected
+		_ = c.tcp.CloseWrite() // fails if the client has disconnected
 		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
-		_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
+		_, _ = io.CopyN(io.Discard, &c.LazyConn, lingerBytes)
 	}
-	return c.TCPConn.Close()
+	return c.tcp.Close()
 }
 
 type connKey struct{}

@@ -54,7 +54,9 @@ func (w *response) WriteHeader(status int) {
 			}
 		}
 	}
-	w.extend()
+	if status < 200 {
+		w.extend() // other headers are sent with the first bytes
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/trace"
 )
 
@@ -63,7 +64,8 @@ type h1Conn struct {
 }
 
 func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
-	c := &h1Conn{conn: conn, transport: t, writer: bufio.NewWriter(conn)}
+	lazy := &httpserver.LazyConn{Conn: conn}
+	c := &h1Conn{conn: lazy, transport: t, writer: bufio.NewWriter(lazy)}
 	c.reader = bufio.NewReader(c)
 	if socket, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = socket.SyscallConn() // an error means that the connection is closed, so the next call fails
@@ -202,12 +204,11 @@ func (c *h1Conn) receive() (Reply, error) {
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
-		err := c.raw.Read(func(fd uintptr) bool {
+		err := c.raw.Control(func(fd uintptr) {
 			var b [1]byte
 			// The read does not block, because package net's connections are non-blocking.
 			_, err := syscall.Read(int(fd), b[:])
 			idle = err == syscall.EAGAIN || err == syscall.EINTR
-			return true
 		})
 		idle = idle && err == nil
 	}
