@@ -151,8 +151,8 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 	edits := make([]jsonedit.Edit, 0, 8)
 	var id, object, created, named, broken bool
 	var choices, used gjson.Result
-	answer.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(answer, func(key string, value gjson.Result) bool {
+		switch key {
 		case "id":
 			id = true
 		case "object":
@@ -179,7 +179,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 		return nil, failed(errNoCompletion)
 	}
 	position := 0
-	choices.ForEach(func(_, choice gjson.Result) bool {
+	jsonedit.ForEach(choices, func(_ string, choice gjson.Result) bool {
 		if !c.counter.known {
 			c.counter.addChoice(choice)
 		}
@@ -235,8 +235,8 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 		return edits
 	}
 	var index, finish, text, message gjson.Result
-	choice.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(choice, func(key string, value gjson.Result) bool {
+		switch key {
 		case "index":
 			index = value
 		case "finish_reason":
@@ -280,8 +280,8 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 // there are only tool calls.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
-	message.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(message, func(key string, value gjson.Result) bool {
+		switch key {
 		case "role":
 			role = value
 		case "content":
@@ -314,55 +314,31 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 // The members of a usage object that break down its two token counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
-// isShort reports whether a usage object has few members, because each member may need an edit.
-func isShort(used gjson.Result) bool {
-	members := 0
-	used.ForEach(func(_, _ gjson.Result) bool {
-		members++
-		return members <= 100
-	})
-	return members <= 100
-}
+// maxUsageMembers limits the members of a usage object, because each member may need an edit.
+const maxUsageMembers = 100
 
 // appendUsage appends the edits for a usage object. It adds missing members to the upstream's usage and sets the
 // metered numbers. It replaces a usage that is too long, not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
-	if !used.IsObject() || counts.Estimated > 0 || !isShort(used) {
+	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
-	edits = appendCorrections(edits, used, counts, route)
-	var total, cost, prompt, completion bool
-	lacks := func(value gjson.Result, name string) {
-		if value.IsObject() && !value.Get(name).Exists() {
-			edits = append(edits, jsonedit.InsertMembers(value, `"`+name+`":0`))
-		}
+	corrected, found := appendCorrections(edits, used, counts, route)
+	if found.members > maxUsageMembers {
+		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
-	used.ForEach(func(key, value gjson.Result) bool {
-		switch {
-		case key.Str == "total_tokens":
-			total = true
-		case key.Str == "cost":
-			cost = true
-		case key.Str == promptDetails && route == catalog.Chat:
-			prompt = true
-			lacks(value, "cached_tokens")
-		case key.Str == completionDetails && route == catalog.Chat:
-			completion = true
-			lacks(value, "reasoning_tokens")
-		}
-		return true
-	})
+	edits = corrected
 	var members []string
-	if !total {
+	if !found.total {
 		members = append(members, `"total_tokens":`+strconv.FormatInt(billed(counts), 10))
 	}
-	if !cost && counts.Cost > 0 {
+	if !found.cost && counts.Cost > 0 {
 		members = append(members, `"cost":`+usage.Amount(counts.Cost))
 	}
-	if !prompt && route == catalog.Chat {
+	if !found.prompt && route == catalog.Chat {
 		members = append(members, `"`+promptDetails+`":{"cached_tokens":0}`)
 	}
-	if !completion && route == catalog.Chat {
+	if !found.completion && route == catalog.Chat {
 		members = append(members, `"`+completionDetails+`":{"reasoning_tokens":0}`)
 	}
 	if len(members) > 0 {
@@ -371,43 +347,59 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 	return edits
 }
 
+// usageMembers says which members a usage object has. The fields prompt and completion are about the details.
+type usageMembers struct {
+	members                         int
+	total, cost, prompt, completion bool
+}
+
+// appendCorrections reads at most one member more than maxUsageMembers.
 func appendCorrections(
 	edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route,
-) []jsonedit.Edit {
+) ([]jsonedit.Edit, usageMembers) {
+	var found usageMembers
 	number := func(value gjson.Result, n int64) {
-		if value.Exists() && !isInteger(value, n) {
+		if !isInteger(value, n) {
 			edits = append(edits, jsonedit.Replace(value, strconv.AppendInt(nil, n, 10)))
 		}
 	}
-	detail := func(value gjson.Result, name string, n int64) {
-		switch {
-		case value.IsObject():
-			number(value.Get(name), n)
-		case route == catalog.Chat:
-			edits = append(edits, jsonedit.Replace(value, []byte(`{"`+name+`":0}`)))
+	detail := func(details gjson.Result, name string, n int64) {
+		switch value := details.Get(name); {
+		case value.Exists():
+			number(value, n)
+		case route != catalog.Chat:
+		case details.IsObject():
+			edits = append(edits, jsonedit.InsertMembers(details, `"`+name+`":0`))
+		default:
+			edits = append(edits, jsonedit.Replace(details, []byte(`{"`+name+`":0}`)))
 		}
 	}
-	used.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(used, func(key string, value gjson.Result) bool {
+		found.members++
+		switch key {
 		case "prompt_tokens":
 			number(value, counts.PromptTokens)
 		case "completion_tokens":
 			number(value, counts.CompletionTokens)
 		case "total_tokens":
+			found.total = true
 			number(value, billed(counts))
 		case "cost":
+			found.cost = true
 			// A cost calculated from the row's price replaces the upstream's cost.
 			if counts.Cost > 0 {
 				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
 			}
 		case promptDetails:
+			found.prompt = true
 			detail(value, "cached_tokens", counts.CachedTokens)
 		case completionDetails:
+			found.completion = true
 			detail(value, "reasoning_tokens", counts.ReasoningTokens)
 		}
-		return true
+		return found.members <= maxUsageMembers
 	})
-	return edits
+	return edits, found
 }
 
 func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {

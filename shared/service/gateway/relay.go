@@ -162,14 +162,16 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		r.passed = true
 	}
 	none, ends := true, false
-	choices.ForEach(func(_, choice gjson.Result) bool {
+	jsonedit.ForEach(choices, func(_ string, choice gjson.Result) bool {
 		none = false
 		ends = r.completion.counter.addChoice(choice) || ends
 		return true
 	})
 	r.finished = r.finished || ends
 	if used.IsObject() {
-		believed := r.completion.counter.report(used) && isShort(used)
+		believed := r.completion.counter.report(used)
+		corrected, found := appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
+		believed = believed && found.members <= maxUsageMembers
 		if none && r.completion.translation != nil {
 			return false, nil
 		}
@@ -179,7 +181,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		}
 		switch {
 		case believed && !ends:
-			edits = appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
+			edits = corrected
 		case believed && len(edits) < maxEdits:
 			emptied := slices.Concat(edits, []jsonedit.Edit{jsonedit.Replace(choices, []byte("[]"))})
 			r.usage = jsonedit.Append(r.usage[:0], e.data, emptied)
@@ -201,9 +203,9 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 // numberCalls appends the edits that give parallel function calls different indexes, because some
 // servers send index 0 for all.
 func (r *relay) numberCalls(edits []jsonedit.Edit, choices gjson.Result) []jsonedit.Edit {
-	choices.ForEach(func(_, choice gjson.Result) bool {
+	jsonedit.ForEach(choices, func(_ string, choice gjson.Result) bool {
 		of := choice.Get("index").Int()
-		choice.Get("delta.tool_calls").ForEach(func(_, element gjson.Result) bool {
+		jsonedit.ForEach(choice.Get("delta.tool_calls"), func(_ string, element gjson.Result) bool {
 			index := element.Get("index")
 			if index.Type != gjson.Number {
 				return true
@@ -238,8 +240,8 @@ func (r *relay) addCall(choice, index int64, element gjson.Result) *dialect.Tool
 func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, used gjson.Result, broken bool) {
 	named := false
 	edits = r.edits[:0]
-	chunk.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(chunk, func(key string, value gjson.Result) bool {
+		switch key {
 		case "choices":
 			edits = appendLast(edits, &choices, value, "[]")
 		case "usage":
@@ -303,8 +305,8 @@ func (r *relay) writeUsage() {
 	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
 		chunk, _ := jsonedit.ParseObject(r.usage) // cannot fail: it was an object before the edits
-		chunk.ForEach(func(key, value gjson.Result) bool {
-			if key.Str == "usage" {
+		jsonedit.ForEach(chunk, func(key string, value gjson.Result) bool {
+			if key == "usage" {
 				edits = appendUsage(edits, value, r.completion.counts, r.completion.request.Route)
 			}
 			return true

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 // maxUncounted is the number of bytes of generated text that are collected before they are counted.
@@ -38,14 +39,14 @@ func (t *tokenCounter) reset() {
 
 // addChoice counts the text of a choice. It reports whether the choice has a finish reason.
 func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
-	choice.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(choice, func(key string, value gjson.Result) bool {
+		switch key {
 		case "delta", "message":
-			value.ForEach(func(key, value gjson.Result) bool {
-				switch key.Str {
+			jsonedit.ForEach(value, func(key string, value gjson.Result) bool {
+				switch key {
 				case "content", "reasoning_content", "reasoning", "refusal":
 					if t.add(value.Str); value.IsArray() {
-						value.ForEach(func(_, part gjson.Result) bool {
+						jsonedit.ForEach(value, func(_ string, part gjson.Result) bool {
 							t.add(part.Get("text").Str)
 							return true
 						})
@@ -56,7 +57,7 @@ func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 					t.add(value.Get("name").Str)
 					t.add(value.Get("arguments").Str)
 				case "tool_calls":
-					value.ForEach(func(_, call gjson.Result) bool {
+					jsonedit.ForEach(value, func(_ string, call gjson.Result) bool {
 						t.add(call.Get("function.name").Str)
 						t.add(call.Get("function.arguments").Str)
 						return true
@@ -139,8 +140,8 @@ func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 		return usage.Counts{}, false, false
 	}
 	var prompt, completion gjson.Result
-	reported.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(reported, func(key string, value gjson.Result) bool {
+		switch key {
 		case "prompt_tokens":
 			prompt = value
 		case "completion_tokens":

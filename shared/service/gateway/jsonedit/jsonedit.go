@@ -108,11 +108,114 @@ func InsertMembers(object gjson.Result, members ...string) Edit {
 
 func isEmptyObject(object gjson.Result) bool {
 	empty := true
-	object.ForEach(func(_, _ gjson.Result) bool {
+	ForEach(object, func(string, gjson.Result) bool {
 		empty = false
 		return false
 	})
 	return empty
+}
+
+// ForEach visits the members of an object or the elements of an array until visit returns false. The value must come
+// from ParseObject. Any other value is visited itself. Unlike gjson's ForEach, it does not convert numbers, which would
+// take most of the time, so visited numbers have only their text.
+func ForEach(value gjson.Result, visit func(name string, value gjson.Result) bool) {
+	text := value.Raw
+	if value.Type != gjson.JSON || text == "" {
+		if value.Exists() {
+			visit("", value)
+		}
+		return
+	}
+	isObject := text[0] == '{'
+	for i := 1; ; {
+		i = skipSeparators(text, i)
+		if i >= len(text) || text[i] == '}' || text[i] == ']' {
+			return
+		}
+		name := ""
+		if isObject {
+			end, escaped := endOfText(text, i)
+			if name = text[i+1 : end-1]; escaped {
+				name = gjson.Parse(text[i:end]).Str
+			}
+			i = skipSeparators(text, end)
+		}
+		visited := gjson.Result{Index: value.Index + i}
+		if i = readValue(text, i, &visited); !visit(name, visited) {
+			return
+		}
+	}
+}
+
+func skipSeparators(text string, i int) int {
+	for i < len(text) && (text[i] <= ' ' || text[i] == ',' || text[i] == ':') {
+		i++
+	}
+	return i
+}
+
+// readValue reads the valid JSON value that starts at index i, and returns the index of its end.
+func readValue(text string, i int, value *gjson.Result) (end int) {
+	escaped := false
+	switch text[i] {
+	case '"':
+		if end, escaped = endOfText(text, i); escaped {
+			value.Str = gjson.Parse(text[i:end]).Str
+		} else {
+			value.Str = text[i+1 : end-1]
+		}
+		value.Type, value.Raw = gjson.String, text[i:end]
+		return end
+	case '{', '[':
+		value.Type, end = gjson.JSON, endOfNested(text, i)
+		value.Raw = text[i:end]
+		return end
+	case 't':
+		value.Type = gjson.True
+	case 'f':
+		value.Type = gjson.False
+	case 'n':
+		value.Type = gjson.Null
+	default:
+		value.Type = gjson.Number
+	}
+	end = i
+	for end < len(text) && text[end] > ' ' && text[end] != ',' && text[end] != '}' && text[end] != ']' {
+		end++
+	}
+	value.Raw = text[i:end]
+	return end
+}
+
+func endOfNested(text string, i int) int {
+	for depth := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i, _ = endOfText(text, i)
+			i--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(text)
+}
+
+// endOfText returns the index after the string that starts at index i.
+func endOfText(text string, i int) (end int, escaped bool) {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i + 1, escaped
+		case '\\':
+			escaped = true
+			i++
+		}
+	}
+	return len(text), escaped
 }
 
 // ValidUTF8 replaces invalid UTF-8, because clients reject JSON that contains it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,47 @@ func TestQuotedTextIsAtMostTwiceAsLong(t *testing.T) {
 		if err := json.Unmarshal(quoted, &read); err != nil || read != strings.ToValidUTF8(text, strings.Repeat("\ufffd", 1000)) ||
 			len(quoted) > 3*len(text)+2 || text[0] != '\xff' && len(quoted) > 2*len(text)+2 {
 			t.Errorf("%.4q: %d bytes, %v", text, len(quoted), err)
+		}
+	}
+}
+
+func FuzzForEachVisitsLikeGJSON(f *testing.F) {
+	for _, text := range []string{
+		`{}`, ` { "a" : [ 1 , -2.5e3 ] , "b\n\"\\" : "x\u00e9\"" , "c":{"d":[{}]} , "":null} `, `{"a":[true,false,[],"]}"]}`,
+		`{"a":{"b":"\\"},"a":"\\\""}`, "{\"a\"\t:\r\n1}",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if object, ok := jsonedit.ParseObject(text); ok {
+			checkVisits(t, object)
+		}
+	})
+}
+
+func checkVisits(t *testing.T, value gjson.Result) {
+	type visit struct {
+		name, raw, text string
+		kind            gjson.Type
+		index           int
+	}
+	var want, got []visit
+	var inner []gjson.Result
+	value.ForEach(func(key, value gjson.Result) bool {
+		want = append(want, visit{key.Str, value.Raw, value.Str, value.Type, value.Index})
+		return true
+	})
+	jsonedit.ForEach(value, func(name string, value gjson.Result) bool {
+		got = append(got, visit{name, value.Raw, value.Str, value.Type, value.Index})
+		inner = append(inner, value)
+		return true
+	})
+	if !slices.Equal(got, want) {
+		t.Fatalf("of %q got %+v, want %+v", value.Raw, got, want)
+	}
+	for _, value := range inner {
+		if value.IsObject() || value.IsArray() {
+			checkVisits(t, value)
 		}
 	}
 }

@@ -148,12 +148,17 @@ func (r *jsonReader) end() error {
 	return r.located(err)
 }
 
+// atMost reports whether a text contains a character at most n times.
+func atMost(n int, text []byte, character string) bool {
+	return len(text) <= n || bytes.Count(text, []byte(character)) <= n
+}
+
 // checkNesting checks the depth and the numbers of members and values before the body is parsed.
 func checkNesting(body []byte) *apierror.Error {
 	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing and usually
 	// enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
-		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
+		atMost(maxMembers, body, ":") && atMost(maxValues, body, ",") {
 		return nil
 	}
 	depth, members, values := 0, 0, 0
