@@ -29,17 +29,30 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms. They notify the address from the options, if it is set. CloudWatch
+// newAlarms makes the alarms. They notify the address or the topic from the options, if one is set. CloudWatch
 // bills each metric of an alarm, so the alarms use few metrics.
 func (s *stack) newAlarms(inference awsapigateway.RestApi) {
-	var topic awssns.Topic
+	topic := s.findTopic(s.AlarmTopic)
 	if s.AlarmEmail != "" {
-		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"),
+		own := awssns.NewTopic(s.Stack, jsii.String("Alarms"),
 			&awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
-		topic.AddToResourcePolicy(s.publishAlarms(topic))
-		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
+		own.AddToResourcePolicy(s.publishAlarms(own))
+		own.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
+		topic = own
 	}
-	for _, a := range slices.Concat(s.mediaAlarms(), s.realtimeAlarms(), s.jobAlarms(), s.sharedAlarms(inference)) {
+	s.addAlarms(topic, slices.Concat(s.mediaAlarms(), s.realtimeAlarms(), s.jobAlarms(), s.sharedAlarms(inference))...)
+}
+
+// findTopic returns an existing topic for alarms, or nil if no topic is set.
+func (s *stack) findTopic(arn string) awssns.ITopic {
+	if s.AlarmEmail+s.AlarmTopic == "" || arn == "" {
+		return nil
+	}
+	return awssns.Topic_FromTopicArn(s.Stack, jsii.String("AlarmTopic"), jsii.String(arn))
+}
+
+func (s *stack) addAlarms(topic awssns.ITopic, alarms ...alarm) {
+	for _, a := range alarms {
 		missing := awscloudwatch.TreatMissingData_NOT_BREACHING
 		if a.silence {
 			missing = awscloudwatch.TreatMissingData_BREACHING
@@ -54,6 +67,46 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) {
 			alarm.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
 		}
 	}
+}
+
+// forgottenGPU returns an alarm for instances that run although the preview workers take the jobs.
+func (s *stack) forgottenGPU() alarm {
+	hour := awscdk.Duration_Hours(jsii.Number(1))
+	return alarm{
+		name: "gpu-prepared", means: "For a day, a GPU has been running with gpu=prepare, which gives it few jobs.",
+		// ECS counts a sample a minute for each running task.
+		metric: awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+			Namespace: jsii.String("AWS/ECS"), MetricName: jsii.String("CPUUtilization"), Statistic: jsii.String("SampleCount"),
+			Period: hour, DimensionsMap: &map[string]*string{
+				"ClusterName": jsii.String(s.workerCluster()), "ServiceName": jsii.String(s.workerService())},
+		}), periods: 24,
+	}
+}
+
+// newBudget announces when the account's bill for the month is about to exceed the budget from the options. It is not
+// limited to the stage's tags, because AWS ignores tags until they are activated in the billing console.
+func (s *stack) newBudget() {
+	if s.Budget == 0 {
+		return
+	}
+	subscriber := map[string]any{"SubscriptionType": "EMAIL", "Address": s.AlarmEmail}
+	if s.AlarmTopic != "" {
+		subscriber = map[string]any{"SubscriptionType": "SNS", "Address": s.AlarmTopic}
+	}
+	var notices []any
+	for _, kind := range []string{"FORECASTED", "ACTUAL"} {
+		notices = append(notices, map[string]any{
+			"Notification": map[string]any{"NotificationType": kind, "ComparisonOperator": "GREATER_THAN", "Threshold": 100},
+			"Subscribers":  []any{subscriber},
+		})
+	}
+	awscdk.NewCfnResource(s.Stack, jsii.String("Budget"), &awscdk.CfnResourceProps{
+		Type: jsii.String("AWS::Budgets::Budget"), Properties: &map[string]any{
+			"Budget": map[string]any{"BudgetType": "COST", "TimeUnit": "MONTHLY",
+				"BudgetLimit": map[string]any{"Amount": s.Budget, "Unit": "USD"}},
+			"NotificationsWithSubscribers": notices,
+		},
+	})
 }
 
 // publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as
@@ -101,7 +154,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 		{name: "webhook-dead-letters", means: "The service failed to send webhooks. Their receivers are not the cause.",
 			metric: s.lostWebhooks(), periods: 1},
 		{name: "function-throttles",
-			means:  "Lambda is throttling functions: the account has reached its limit of concurrent executions.",
+			means:  "Lambda throttled calls of the APIs: the account has reached its limit of concurrent executions.",
 			metric: s.functionThrottles(), periods: 1},
 	}
 }
@@ -173,10 +226,11 @@ func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	})
 }
 
-// functionThrottles counts throttles of all of the account's functions, because they share one limit.
-func (s *stack) functionThrottles() awscloudwatch.Metric {
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),
-		Period: period(), Label: jsii.String("functions"),
-	})
+// functionThrottles counts the calls for which API Gateway found a function throttled. Only the access logs of the
+// stage's APIs have them: Lambda's metrics would be one for each function, or one for the entire account.
+func (s *stack) functionThrottles() awscloudwatch.IMetric {
+	for _, api := range []string{"media", "inference"} {
+		s.count(s.logs["/cutroom/"+s.Stage+"/"+api+"-access"], title(api)+"Throttles", throttles, `{ $.integration = "429" }`)
+	}
+	return s.counted(throttles)
 }

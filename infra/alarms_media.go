@@ -17,6 +17,7 @@ import (
 const (
 	mediaErrors5xx = "MediaErrors"
 	coldRefusals   = "ColdRefusals"
+	throttles      = "Throttles"
 )
 
 // mediaAlarms returns alarms for API Gateway and its functions, or for the containers.

@@ -65,6 +65,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	plain := rest.Node().DefaultChild().(awsapigateway.CfnRestApi)
 	plain.SetSecurityPolicy(jsii.String("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"))
 	plain.SetEndpointAccessMode(jsii.String("BASIC"))
+	s.filter(a.name, rest.DeploymentStage().StageArn())
 	if logging.account != nil {
 		rest.DeploymentStage().Node().AddDependency(logging.account)
 	}
@@ -90,6 +91,16 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	suppress(rest, "AwsSolutions-APIG6",
 		"Execution logs would contain prompts and keys. The access log and the functions' logs cover each request.")
 	return rest
+}
+
+// filter applies the web ACL from the options, if one is set, to an API's stage or a load balancer.
+func (s *stack) filter(name string, arn *string) {
+	if s.WebACL != "" {
+		awscdk.NewCfnResource(s.Stack, jsii.String(title(name)+"WebAcl"), &awscdk.CfnResourceProps{
+			Type:       jsii.String("AWS::WAFv2::WebACLAssociation"),
+			Properties: &map[string]any{"ResourceArn": arn, "WebACLArn": s.WebACL},
+		})
+	}
 }
 
 // binaryTypes returns the content types that API Gateway forwards as bytes. With streaming, only
@@ -124,7 +135,8 @@ var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
 	`"bytes":"$context.responseLength"`, `"latency_ms":"$context.responseLatency"`,
-	`"integration_ms":"$context.integrationLatency"`, `"error":"$context.error.responseType"`,
+	// This is the status of Lambda itself, and not of the function's response.
+	`"integration":"$context.integrationStatus"`, `"integration_ms":"$context.integrationLatency"`, `"error":"$context.error.responseType"`,
 }, ",") + `}`
 
 type apiLogging struct{ account awsapigateway.CfnAccount }

@@ -55,6 +55,7 @@ func (s *stack) newBalanced(b balanced) {
 		HealthCheck: &elb.HealthCheck{Path: jsii.String("/healthz"),
 			Interval: awscdk.Duration_Seconds(jsii.Number(15))},
 	})
+	s.filter(b.name+"-balancer", balancer.LoadBalancerArn())
 	s.balancers[b.name] = balancing{balancer, target}
 	suppress(balancer, "AwsSolutions-ELB2",
 		"The service logs every request itself, with the request id that the caller receives.")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
@@ -41,8 +43,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
 	}
-	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
-	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
+	s.tag()
 
 	s.findRecords()
 	s.where = s.newGPUCluster()
@@ -52,6 +53,10 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	}
 	task := s.newGPUTask()
 	s.service = s.newGPUService(task)
+	if s.Watch && s.GPU.Prepared {
+		// The topic is in the service's stack, so it has a fixed name.
+		s.addAlarms(s.findTopic(cmp.Or(s.AlarmTopic, *s.arn("sns", s.name("alarms")))), s.forgottenGPU())
+	}
 	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
 	if s.GPU.weightsInS3() {
 		s.output("Weights", "URL from which the engine servers read weights", jsii.String(s.weightsURL()))

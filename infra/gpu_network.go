@@ -10,9 +10,10 @@ import (
 // records and image layers, which are most of the traffic, use gateway endpoints instead.
 func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
-		VpcName:           jsii.String(s.name("gpu")),
-		AvailabilityZones: s.GPU.Zones.list(),
-		NatGateways:       jsii.Number(1),
+		VpcName:                      jsii.String(s.name("gpu")),
+		AvailabilityZones:            s.GPU.Zones.list(),
+		NatGateways:                  jsii.Number(1),
+		RestrictDefaultSecurityGroup: jsii.Bool(true),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{
 			{Name: jsii.String("private"), SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS, CidrMask: jsii.Number(20)},
 			// This subnet contains only the NAT gateway.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,15 @@ func TestLoopingFunctionsMayInvokeThemselves(t *testing.T) {
 		}
 		if f.Properties["RecursiveLoop"] != want {
 			t.Errorf("%v: %v", f.Properties["FunctionName"], f.Properties["RecursiveLoop"])
+		}
+	}
+}
+
+// Secrets Manager takes a name that ends with a hyphen and six characters for part of an ARN.
+func TestNamesOfSecretsAreNotPartialARNs(t *testing.T) {
+	for id, secret := range synthesize(t, map[string]any{"c2pa": "on", "workerImage": "worker"}).of(t, "AWS::SecretsManager::Secret") {
+		if name, named := secret.Properties["Name"].(string); named && regexp.MustCompile(`-\w{6}$`).MatchString(name) {
+			t.Errorf("%s has the name %s", id, name)
 		}
 	}
 }

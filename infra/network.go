@@ -20,9 +20,10 @@ func (s *stack) newNetwork() awsec2.IVpc {
 		return vpc
 	}
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
-		VpcName:           jsii.String(s.prefix()),
-		AvailabilityZones: s.Zones.list(),
-		NatGateways:       jsii.Number(0),
+		VpcName:                      jsii.String(s.prefix()),
+		AvailabilityZones:            s.Zones.list(),
+		NatGateways:                  jsii.Number(0),
+		RestrictDefaultSecurityGroup: jsii.Bool(true),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
 			Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(20),
 		}},

@@ -46,6 +46,8 @@ type options struct {
 	// Concurrency is the account's maximum number of concurrent functions. Part of it is reserved
 	// (concurrency.go). 0 reserves nothing.
 	Concurrency int
+	// OwnTags holds the deployer's tags for all resources.
+	OwnTags map[string]string
 	// DataAlone omits everything except tables, bucket and secret, so that they can be imported (docs/runbook.md).
 	DataAlone bool
 
@@ -62,6 +64,8 @@ type workerOptions struct {
 	// WorkerImage is the worker's image. If it is empty, the image is built from the repository.
 	WorkerImage string
 	WorkerMax   int
+	// WorkerSpot runs the workers on spare capacity of Fargate.
+	WorkerSpot bool
 	// C2PA selects whether workers sign results. Its values are the same as for CUTROOM_C2PA.
 	C2PA string
 	GPU  gpu
@@ -92,6 +96,8 @@ type addressOptions struct {
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
+	// WebACL is the ARN of an AWS WAF web ACL that filters the calls of both APIs and of the load balancers.
+	WebACL string
 	// RequestsPerSecond and Burst are rate limits. Each applies to an entire API.
 	RequestsPerSecond, Burst int
 	// APILogRole creates the role with which API Gateway writes logs. The role is a setting of the
@@ -114,8 +120,10 @@ type watchOptions struct {
 	// Watch creates the alarms.
 	Watch   bool
 	Tracing bool
-	// AlarmEmail is the address to which alarms are sent. If it is empty, no mail is sent.
-	AlarmEmail string
+	// AlarmEmail is the address to which alarms are sent. AlarmTopic is an existing SNS topic that receives them instead.
+	AlarmEmail, AlarmTopic string
+	// Budget is a number of dollars. Forecasts of a higher bill of the account for a month are sent like alarms.
+	Budget int
 }
 
 type domain struct{ Name, Certificate string }
@@ -172,12 +180,14 @@ func readOptions(values map[string]any) (options, error) {
 		Family:          r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and hyphens"),
 		MaxUpload:       r.number("maxUpload", 512<<20, 1, 5<<30),
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
+		OwnTags:         r.tags(),
 		DataAlone:       r.oneOf("only", "", "data") == "data",
 		Concurrency:     r.number("concurrency", 0, leastConcurrency, 100_000),
 		workerOptions: workerOptions{
 			Worker:      r.oneOf("worker", "preview", "preview", "none"),
 			WorkerImage: r.text("workerImage"),
 			WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
+			WorkerSpot:  r.oneOf("workerSpot", "false", "false", "true") == "true",
 			C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
 			GPU:         r.gpu(),
 		},
@@ -196,13 +206,15 @@ func readOptions(values map[string]any) (options, error) {
 			Zones: r.zones("networkZones", 2),
 		},
 		addressOptions: addressOptions{
-			Origins:           r.list("origins", "*"),
-			WebhookAllow:      r.list("webhookAllow", ""),
-			Console:           r.oneOf("console", "false", "false", "true") == "true",
-			Media:             r.domain("media"),
-			Inference:         r.domain("inference"),
-			RealtimeDomain:    r.domain("realtime"),
-			ConsoleDomain:     r.domain("console"),
+			Origins:        r.list("origins", "*"),
+			WebhookAllow:   r.list("webhookAllow", ""),
+			Console:        r.oneOf("console", "false", "false", "true") == "true",
+			Media:          r.domain("media"),
+			Inference:      r.domain("inference"),
+			RealtimeDomain: r.domain("realtime"),
+			ConsoleDomain:  r.domain("console"),
+			WebACL: r.pattern("webAcl", "", `^$|^arn:[a-z-]+:wafv2:[a-z0-9-]+:[0-9]+:regional/webacl/`,
+				"the ARN of a regional web ACL"),
 			RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
 			Burst:             r.number("burst", 2000, 1, 5000),
 			APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
@@ -221,6 +233,8 @@ func readOptions(values map[string]any) (options, error) {
 			Watch:      r.oneOf("watch", "on", "on", "off") == "on",
 			Tracing:    r.oneOf("tracing", "off", "on", "off") == "on",
 			AlarmEmail: r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an e-mail address"),
+			AlarmTopic: r.pattern("alarmTopic", "", `^$|^arn:[a-z-]+:sns:`, "the ARN of an SNS topic"),
+			Budget:     r.number("budget", 0, 1, 10_000_000),
 		},
 	}
 	r.dependent(&o)
@@ -285,8 +299,17 @@ func (r *reader) relations(o options) {
 	if strings.HasSuffix(o.Stage, "-gpu") {
 		r.conflict("stage", "must not end in -gpu")
 	}
-	if !o.Watch && o.AlarmEmail != "" {
-		r.conflict("alarmEmail", "requires watch=on")
+	if !o.Watch && o.AlarmEmail+o.AlarmTopic != "" {
+		r.conflict("alarmEmail", "and alarmTopic require watch=on")
+	}
+	if o.AlarmEmail != "" && o.AlarmTopic != "" {
+		r.conflict("alarmTopic", "must not be set with alarmEmail")
+	}
+	if o.Budget > 0 && o.AlarmEmail+o.AlarmTopic == "" {
+		r.conflict("budget", "requires alarmEmail or alarmTopic")
+	}
+	if o.WorkerSpot && o.Worker == "none" {
+		r.conflict("workerSpot", "must not be true with worker=none")
 	}
 	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
 	if o.Realtime && !o.RealtimeDomain.set() {
@@ -377,6 +400,18 @@ func (r *reader) list(key, otherwise string) []string {
 		}
 	}
 	return items
+}
+
+func (r *reader) tags() map[string]string {
+	tags := map[string]string{}
+	for _, pair := range r.list("tags", "") {
+		name, value, found := strings.Cut(pair, "=")
+		if !found || name == "" || name == "service" || name == "stage" {
+			r.fail("tags", "tags such as team=media other than service and stage, not %q", pair)
+		}
+		tags[name] = value
+	}
+	return tags
 }
 
 func (r *reader) file(key string) string {

@@ -82,7 +82,14 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"relays without a secret", map[string]any{"webrtc": "true", "turn": "turn:turn.example.com"}, "turn and turnSecret must be set together"},
 		{"invalid relay", map[string]any{"webrtc": "true", "turn": "https://turn.example.com", "turnSecret": turnSecretOfTests}, `turn must be URLs such as turns:turn.example.com:443?transport=tcp, not "https://turn.example.com"`},
 		{"mail address without a domain", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an e-mail address"},
-		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, apiLogRole"},
+		{"a topic and an address", map[string]any{"alarmEmail": "a@example.com", "alarmTopic": topicOfTests}, "alarmTopic must not be set with alarmEmail"},
+		{"a topic without alarms", map[string]any{"alarmTopic": topicOfTests, "watch": "off"}, "alarmEmail and alarmTopic require watch=on"},
+		{"a budget for nobody", map[string]any{"budget": "100"}, "budget requires alarmEmail or alarmTopic"},
+		{"a global web ACL", map[string]any{"webAcl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/a/1"}, "webAcl must be the ARN of a regional web ACL"},
+		{"a tag without a value", map[string]any{"tags": "team"}, `tags must be tags such as team=media other than service and stage, not "team"`},
+		{"a tag of the service", map[string]any{"tags": "stage=x"}, `not "stage=x"`},
+		{"spare capacity for no workers", map[string]any{"workerSpot": "true", "worker": "none"}, "workerSpot must not be true with worker=none"},
+		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, alarmTopic, apiLogRole"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

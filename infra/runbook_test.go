@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +26,9 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 		described = append(described, heading[1])
 	}
 	var made []string
-	for _, alarm := range containersOf(t).of(t, "AWS::CloudWatch::Alarm") {
+	all := containersOf(t).of(t, "AWS::CloudWatch::Alarm")
+	maps.Copy(all, synthesizeGPU(t, map[string]any{"gpu": "prepare"}).of(t, "AWS::CloudWatch::Alarm"))
+	for _, alarm := range all {
 		name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-")
 		made = append(made, name)
 		if !slices.Contains(described, name) {

@@ -88,3 +88,15 @@ func TestBusyWorkerIsNotStopped(t *testing.T) {
 		t.Errorf("zones are balanced: %v; %v tasks", service["AvailabilityZoneRebalancing"], service["DesiredCount"])
 	}
 }
+
+// Workers return their jobs when Fargate takes its spare capacity back.
+func TestWorkersRunOnSpareCapacity(t *testing.T) {
+	made := synthesize(t, map[string]any{"workerSpot": "true", "workerImage": "worker"})
+	service := made.only(t, "AWS::ECS::Service")
+	if service["LaunchType"] != nil || fmt.Sprint(service["CapacityProviderStrategy"]) != "[map[CapacityProvider:FARGATE_SPOT Weight:1]]" {
+		t.Errorf("the workers run on %v %v", service["LaunchType"], service["CapacityProviderStrategy"])
+	}
+	if got := made.only(t, "AWS::ECS::ClusterCapacityProviderAssociations")["CapacityProviders"]; fmt.Sprint(got) != "[FARGATE FARGATE_SPOT]" {
+		t.Errorf("the cluster has %v", got)
+	}
+}

@@ -50,8 +50,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		}),
 		options: o, built: o.architecture(), balancers: map[string]balancing{}, logs: map[string]awslogs.LogGroup{},
 	}
-	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
-	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
+	s.tag()
 
 	s.tables = s.newTables()
 	if s.DataAlone {
@@ -93,8 +92,18 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	if s.Watch {
 		s.newAlarms(inference)
 	}
+	s.newBudget()
 	s.newOutputs(media, inference)
 	return s, nil
+}
+
+func (s *stack) tag() {
+	tags := awscdk.Tags_Of(s.Stack)
+	tags.Add(jsii.String("service"), jsii.String("cutroom"), nil)
+	tags.Add(jsii.String("stage"), jsii.String(s.Stage), nil)
+	for name, value := range s.OwnTags {
+		tags.Add(jsii.String(name), jsii.String(value), nil)
+	}
 }
 
 const localAccount = "000000000000"

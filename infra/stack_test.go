@@ -142,7 +142,7 @@ func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
 	for id, r := range m.resources {
-		if r.Type == kind {
+		if r.Type == kind && (kind != "AWS::Lambda::Function" || r.Properties["FunctionName"] != nil) { // CDK's own functions have no name
 			found[id] = r
 		}
 	}

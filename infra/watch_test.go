@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,14 +50,16 @@ func alarmOf(t *testing.T, made template, name string) map[string]any {
 	return nil
 }
 
+var contextOfContainers = map[string]any{
+	"ingest": "fargate", "realtime": "true", "workerImage": "worker", "ingestImage": "media", "realtimeImage": "realtime",
+	"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
+	"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
+	"ingestTasks": "3", "realtimeTasks": "2",
+}
+
 func containersOf(t *testing.T) template {
 	t.Helper()
-	return synthesize(t, map[string]any{
-		"ingest": "fargate", "realtime": "true", "workerImage": "worker", "ingestImage": "media", "realtimeImage": "realtime",
-		"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
-		"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
-		"ingestTasks": "3", "realtimeTasks": "2",
-	})
+	return synthesize(t, contextOfContainers)
 }
 
 // A load balancer that reuses a connection while its server closes it responds with 502.
@@ -115,7 +119,7 @@ func TestLoadBalancersHaveAlarms(t *testing.T) {
 
 // Rejecting an image edit while a worker starts is normal for an idle service. Every log counts
 // these rejections separately.
-func TestColdRejectionsAreNotErrors(t *testing.T) {
+func TestLogsCountErrorsAndThrottles(t *testing.T) {
 	for name, c := range map[string]struct {
 		made template
 		want map[string]string
@@ -124,10 +128,14 @@ func TestColdRejectionsAreNotErrors(t *testing.T) {
 			"MediaErrorsFilter":  `{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`,
 			"ImageErrorsFilter":  `{ ($.msg = "request") && ($.status = 503) && ($.refusal NOT EXISTS) }`,
 			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
+			// This is Lambda's own status, in the access logs of this stage.
+			"MediaThrottlesFilter":     `{ $.integration = "429" }`,
+			"InferenceThrottlesFilter": `{ $.integration = "429" }`,
 		}},
 		"containers": {containersOf(t), map[string]string{
-			"MediaErrorsFilter":  `{ ($.msg = "request") && ($.status >= 500) && ($.refusal NOT EXISTS) }`,
-			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
+			"MediaErrorsFilter":    `{ ($.msg = "request") && ($.status >= 500) && ($.refusal NOT EXISTS) }`,
+			"ColdRefusalsFilter":   `{ ($.refusal = "no_worker") }`,
+			"MediaThrottlesFilter": `{ $.integration = "429" }`, "InferenceThrottlesFilter": `{ $.integration = "429" }`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,6 +160,94 @@ func TestWorkersAcceptNoConnections(t *testing.T) {
 	for _, group := range made.of(t, "AWS::EC2::SecurityGroup") {
 		if group.Properties["SecurityGroupIngress"] != nil {
 			t.Errorf("workers accept connections: %v", group.Properties["SecurityGroupIngress"])
+		}
+	}
+}
+
+const topicOfTests = "arn:aws:sns:eu-central-1:111122223333:pager"
+
+// Alarms of both stacks notify the deployer's topic, or the topic of the email address. A budget notifies it too.
+func TestAlarmsNotifyOneTopic(t *testing.T) {
+	own := map[string]any{"Ref": "Alarms04B5A0BF"}
+	for name, c := range map[string]struct {
+		context            map[string]any
+		service, gpus      any
+		subscriber, locked string
+	}{
+		"email": {map[string]any{"alarmEmail": "ops@example.com", "budget": "100"}, own,
+			map[string]any{"Fn::Join": []any{"", []any{"arn:", map[string]any{"Ref": "AWS::Partition"}, ":sns:", map[string]any{"Ref": "AWS::Region"},
+				":", map[string]any{"Ref": "AWS::AccountId"}, ":cutroom-dev-alarms"}}}, "EMAIL", "ops@example.com"},
+		"topic": {map[string]any{"alarmTopic": topicOfTests, "budget": "100"}, topicOfTests, topicOfTests, "SNS", topicOfTests},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.context["workerImage"], c.context["gpu"] = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7", "prepare"
+			made := synthesize(t, c.context)
+			for id, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
+				if actions := list(alarm.Properties["AlarmActions"]); !reflect.DeepEqual(actions, []any{c.service}) {
+					t.Errorf("%s notifies %v", id, actions)
+				}
+			}
+			if actions := list(synthesizeGPU(t, c.context).only(t, "AWS::CloudWatch::Alarm")["AlarmActions"]); !reflect.DeepEqual(actions, []any{c.gpus}) {
+				t.Errorf("the alarm on GPUs notifies %v", actions)
+			}
+			budget := made.only(t, "AWS::Budgets::Budget")
+			if at(budget, "Budget", "BudgetLimit", "Amount") != 100.0 {
+				t.Errorf("the budget is %v", budget)
+			}
+			for _, notice := range list(budget["NotificationsWithSubscribers"]) {
+				if got := list(at(notice, "Subscribers"))[0]; at(got, "SubscriptionType") != c.subscriber || at(got, "Address") != c.locked {
+					t.Errorf("the budget notifies %v", got)
+				}
+			}
+		})
+	}
+}
+
+// A GPU that is prepared and then forgotten raises an alarm after a day. In use, GPUs stop when they are idle.
+func TestForgottenGPURaisesAnAlarm(t *testing.T) {
+	alarm := synthesizeGPU(t, map[string]any{"gpu": "prepare"}).only(t, "AWS::CloudWatch::Alarm")
+	if alarm["AlarmName"] != "cutroom-dev-gpu-prepared" || alarm["Period"].(float64)*alarm["EvaluationPeriods"].(float64) != 24*60*60 ||
+		alarm["Statistic"] != "SampleCount" || fmt.Sprint(alarm["Dimensions"]) !=
+		"[map[Name:ClusterName Value:cutroom-dev-gpu] map[Name:ServiceName Value:cutroom-dev-gpu-worker]]" {
+		t.Errorf("the alarm is %v", alarm)
+	}
+	for _, context := range []map[string]any{nil, {"gpu": "prepare", "watch": "off"}} {
+		synthesizeGPU(t, context).ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
+	}
+}
+
+func TestWebACLFiltersEveryEntryPoint(t *testing.T) {
+	const acl = "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/calls/1"
+	context := map[string]any{"webAcl": acl}
+	maps.Copy(context, contextOfContainers)
+	var filtered []string
+	for _, association := range synthesize(t, context).of(t, "AWS::WAFv2::WebACLAssociation") {
+		if association.Properties["WebACLArn"] != acl {
+			t.Errorf("the web ACL is %v", association.Properties["WebACLArn"])
+		}
+		for _, resource := range []string{"MediaApi", "InferenceApi", "MediaBalancer", "RealtimeBalancer"} {
+			if strings.Contains(fmt.Sprint(association.Properties["ResourceArn"]), resource) {
+				filtered = append(filtered, resource)
+			}
+		}
+	}
+	if slices.Sort(filtered); len(filtered) != 4 || len(slices.Compact(filtered)) != 4 {
+		t.Errorf("the web ACL filters %v", filtered)
+	}
+}
+
+// The deployer's tags are on every stack's resources, next to the service's own tags.
+func TestDeployersTagsAreOnResources(t *testing.T) {
+	for name, made := range map[string]template{
+		"service": synthesize(t, map[string]any{"tags": "team=media,cost-center=4=2", "workerImage": "worker"}),
+		"GPUs":    synthesizeGPU(t, map[string]any{"tags": "team=media,cost-center=4=2"}),
+	} {
+		tags := map[any]any{}
+		for _, tag := range list(made.only(t, "AWS::ECS::Cluster")["Tags"]) {
+			tags[at(tag, "Key")] = at(tag, "Value")
+		}
+		if want := map[any]any{"service": "cutroom", "stage": "dev", "team": "media", "cost-center": "4=2"}; !maps.Equal(tags, want) {
+			t.Errorf("%s: the tags are %v", name, tags)
 		}
 	}
 }

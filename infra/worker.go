@@ -42,6 +42,17 @@ func (s *stack) newWorker() {
 	if s.signs(false) {
 		s.signer = s.newSigner()
 	}
+	props := &awsecs.FargateServiceProps{
+		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
+		// Rebalancing would stop workers in the middle of their jobs.
+		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
+	}
+	if s.WorkerSpot {
+		s.newContainers().cluster.EnableFargateCapacityProviders()
+		props.CapacityProviderStrategies = &[]*awsecs.CapacityProviderStrategy{
+			{CapacityProvider: jsii.String("FARGATE_SPOT"), Weight: jsii.Number(1)},
+		}
+	}
 	s.newService(container{
 		name: "worker", program: "worker", image: s.WorkerImage,
 		cpu: 2048, memory: 4096, disk: 40,
@@ -54,9 +65,5 @@ func (s *stack) newWorker() {
 		grace: 30,
 		// The service does not specify a number of tasks, because every deployment would reset it while jobs are
 		// running. By default, ECS starts a new service with one task.
-	}, &awsecs.FargateServiceProps{
-		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
-		// Rebalancing would stop workers in the middle of their jobs.
-		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
-	})
+	}, props)
 }

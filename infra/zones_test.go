@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +66,15 @@ func TestInstancesFallBackInOrder(t *testing.T) {
 	if got := strings.Join(types, " "); got != "g6e.8xlarge g6e.2xlarge g5.4xlarge" ||
 		at(policy, "InstancesDistribution", "OnDemandAllocationStrategy") != "prioritized" {
 		t.Errorf("instances are taken from %s: %v", got, at(policy, "InstancesDistribution"))
+	}
+}
+
+func TestDefaultSecurityGroupsAllowNothing(t *testing.T) {
+	for _, made := range []template{synthesize(t, map[string]any{"workerImage": "worker"}), synthesizeGPU(t, nil)} {
+		network := slices.Collect(maps.Keys(made.of(t, "AWS::EC2::VPC")))[0]
+		group := made.only(t, "Custom::VpcRestrictDefaultSG")["DefaultSecurityGroupId"]
+		if want := []any{network, "DefaultSecurityGroup"}; !reflect.DeepEqual(at(group, "Fn::GetAtt"), any(want)) {
+			t.Errorf("the rules of %v are removed, want those of %s", group, network)
+		}
 	}
 }

@@ -53,23 +53,26 @@ func (p plan) number(name string, otherwise int) int {
 
 func (p plan) gpus() bool { return p["gpu"] == "true" || p["gpu"] == "prepare" }
 
-// cpus returns the vCPUs that the plan's containers use at most, and those of one container.
-func (p plan) cpus() (most, one int) {
+// cpus returns the maximum vCPUs of the plan's containers, the vCPUs of one container, and the maximum on spare capacity.
+func (p plan) cpus() (most, one, spot int) {
 	if p["worker"] != "none" && p["gpu"] != "true" {
 		most, one = workerCPUs*p.number("workerMax", defaultWorkers), workerCPUs
+	}
+	if p["workerSpot"] == "true" {
+		most, one, spot = 0, 0, most
 	}
 	for _, on := range []bool{p["realtime"] == "true", p["ingest"] == "fargate"} {
 		if on {
 			most, one = most+serviceCPUs, serviceCPUs
 		}
 	}
-	return most, one
+	return most, one, spot
 }
 
 func (p plan) quotas() []quota {
-	cpus, one := p.cpus()
+	cpus, one, spotCPUs := p.cpus()
 	networks, addresses := 0, 0
-	if cpus > 0 && p["networkVpc"] == "" {
+	if cpus+spotCPUs > 0 && p["networkVpc"] == "" {
 		networks++
 	}
 	if p.gpus() && p["gpu.vpc"] == "" {
@@ -80,6 +83,7 @@ func (p plan) quotas() []quota {
 		{"lambda", "L-B99A9384", "Concurrent executions", max(enoughConcurrency, p.number("concurrency", 0)), p.number("concurrency", 0),
 			"for streams, waiting image edits and completions", ""},
 		{"fargate", "L-3032A538", "Fargate On-Demand vCPU resource count", cpus, one, "at most (workerMax)", ""},
+		{"fargate", "L-36FBB829", "Fargate Spot vCPU resource count", spotCPUs, min(workerCPUs, spotCPUs), "at most (workerMax)", ""},
 		{"vpc", "L-F678F1CE", "VPCs per Region", networks, networks, stage, "DescribeVpcs"},
 		{"vpc", "L-A4707A72", "Internet gateways per Region", networks, networks, stage, "DescribeInternetGateways"},
 		{"ec2", "L-0263D0A3", "EC2-VPC Elastic IPs", addresses, addresses, stage, "DescribeAddresses"},
@@ -138,7 +142,7 @@ func before(ctx context.Context, settings aws.Config, p plan, out io.Writer) err
 			hangs = !a.compare(ctx, q, cmp.Or(p["stage"], "dev"), out) || hangs
 		}
 	}
-	if cpus, _ := p.cpus(); cpus > 0 || p.gpus() {
+	if cpus, _, spot := p.cpus(); cpus+spot > 0 || p.gpus() {
 		if err := a.createECSRole(ctx); err != nil {
 			fmt.Fprintf(out, "warn  iam: cannot read or create the service-linked role of ECS: %v\n"+
 				"      aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com\n", err)

@@ -33,6 +33,7 @@ var knownQuotas = map[string]struct {
 	value float64
 }{
 	"fargate L-3032A538": {"Fargate On-Demand vCPU resource count", 6},
+	"fargate L-36FBB829": {"Fargate Spot vCPU resource count", 6},
 	"vpc L-F678F1CE":     {"VPCs per Region", 5},
 	"vpc L-A4707A72":     {"Internet gateways per Region", 5},
 	"ec2 L-0263D0A3":     {"EC2-VPC Elastic IPs", 5},
@@ -110,7 +111,8 @@ func TestLowQuotasStopDeployments(t *testing.T) {
 			"warn  fargate: Fargate On-Demand vCPU resource count: 6, in use elsewhere: 0, needed: 8"}},
 		"too few functions to reserve": {quotaService{concurrency: 1000}, plan{"concurrency": "2000"}, true,
 			[]string{"fail  lambda: Concurrent executions: 1000, in use elsewhere: 0, needed: 2000"}},
-		"no vCPU for a worker": {quotaService{quotas: map[string]float64{"L-3032A538": 1}}, nil, true, []string{"fail  fargate"}},
+		"no vCPU for a worker":      {quotaService{quotas: map[string]float64{"L-3032A538": 1}}, nil, true, []string{"fail  fargate"}},
+		"workers on spare capacity": {quotaService{}, plan{"workerSpot": "true"}, false, []string{"warn  fargate: Fargate Spot vCPU resource count: 6", "ok    vpc"}},
 		"five other networks": {quotaService{networks: map[string]int{"": 3, "prod": 2}}, nil, true, []string{
 			"fail  vpc: VPCs per Region: 5, in use elsewhere: 5, needed: 1 for this stage", "--quota-code L-F678F1CE --desired-value 6",
 			"fail  vpc: Internet gateways per Region"}},

@@ -37,7 +37,7 @@ func (d *deployed) guard(t *testing.T) {
 		Account: account, Names: map[string]string{
 			"state machine of a token": "cutroom-" + stage + "-jobs",
 			// The local AWS adds no suffix to secret names.
-			"cutroom-" + stage + "-secret": "cutroom-" + stage + "-secret-AbCdEf",
+			"cutroom-" + stage + "-service-key": "cutroom-" + stage + "-service-key-AbCdEf",
 		},
 		Role: func(accessKey string) string {
 			if accessKey == workerRole {

@@ -259,6 +259,8 @@ func (d deploying) attribute(id, attribute string) (string, error) {
 	case "StreamArn":
 		// AWS names a stream after its creation time, so any time will do.
 		return arn + "/stream/2026-01-01T00:00:00.000", err
+	case "DefaultSecurityGroup":
+		return "sg-default", nil
 	}
 	return "", fmt.Errorf("cannot resolve the attribute %s of %s", attribute, id)
 }
