@@ -16,14 +16,14 @@ func TestOptionsHaveDefaults(t *testing.T) {
 		o.Ingest != "lambda" {
 		t.Errorf("the defaults are %+v", o)
 	}
-	if o.MaxUpload != 512<<20 || o.Family != "gen" || o.Functions != "bin/functions/arm64" {
+	if o.MaxUpload != 512<<20 || o.Family != "gen" {
 		t.Errorf("the defaults are %+v", o)
 	}
 	if o, err = readOptions(
 		map[string]any{"stage": "prod", "arch": "x86_64", "logDays": 7.0, "realtime": false}); err != nil {
 		t.Fatal(err)
 	}
-	if !o.Protected || o.Arm64 || o.LogDays != 7 || o.Functions != "bin/functions/x86_64" {
+	if !o.Protected || o.Arm64 || o.LogDays != 7 {
 		t.Errorf("the options of prod are %+v", o)
 	}
 }
