@@ -82,7 +82,7 @@ func (o *openAIRequest) read(ctx context.Context, r *http.Request, b *body, in *
 	return o.translate(ctx, in)
 }
 
-// find is a [findField]. Each file gets a different key: "image", "image.1" and so on.
+// find is a [findField]. Each file gets a different key, which no text can have: "image", "image[1]" and so on.
 func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
 	base, isFile := fileParameter(name)
 	if !isFile {
@@ -90,7 +90,7 @@ func (o *openAIRequest) find(name string) (*catalog.Field, bool) {
 	}
 	key := base
 	if n := o.counts[base]; n > 0 {
-		key += "." + strconv.Itoa(n)
+		key += "[" + strconv.Itoa(n) + "]"
 	}
 	o.counts[base]++
 	return &catalog.Field{Name: key, Type: catalog.AnyFile}, true
@@ -147,7 +147,7 @@ func (o *openAIRequest) takeFile(ctx context.Context, in *inputs, key string, p 
 		}
 	case key == "image":
 		target.Name = catalog.DataField
-	case key != "image.1":
+	case key != "image[1]":
 		wrong := valueProblem(p.name, nil, "Send the image to edit, and at most one image that shows the desired result.")
 		return nil, &wrong, nil
 	}
@@ -269,9 +269,7 @@ func (o *openAIRequest) addText(name string, value json.RawMessage) error {
 	}
 	field := catalog.Field{Name: name}
 	if text = shorten(text); !isAbsent(&field, text) {
-		if s := o.sent.begin(&field, name); s != nil { // nil if a file of a list has this name
-			s.text = text
-		}
+		o.sent.begin(&field, name).text = text
 	}
 	return nil
 }

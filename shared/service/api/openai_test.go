@@ -150,8 +150,11 @@ func TestOpenAIRejectsHostileCalls(t *testing.T) {
 	for i := range 5 {
 		long = append(long, text(strconv.Itoa(i), strings.Repeat("a", 64<<10)))
 	}
-	asJSON("a text with a list's name", edits, `{"model":"gen-image-2","prompt":"x","image":[`+data("image/png", photo)+`,`+
-		data("image/png", photo)+`],"image.1":"x"}`, 400, "image.1", "invalid_value")
+	two := `"images":[` + data("image/png", photo) + `,` + data("image/png", photo) + `]}`
+	asJSON("a text named like a list's file", edits, `{"model":"gen-9","prompt":"x","image.1":"x",`+two, 404, "model", "model_not_found")
+	for _, name := range []string{"image", "image[", "image[1"} {
+		asJSON("a text as "+name, edits, `{"model":"gen-image-2","prompt":"x","`+name+`":"x",`+two, 400, "image", "invalid_value")
+	}
 	form2("many long fields", edits, 400, "", "invalid_value", long...)
 	form2("no model", edits, 400, "model", "missing_required_parameter", prompt, photoPart)
 	form2("empty model", edits, 400, "model", "missing_required_parameter", text("model", ""), prompt, photoPart)
