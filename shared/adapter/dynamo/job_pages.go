@@ -35,7 +35,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
 	}
 	for walked := 0; ; {
-		entries, more, err := s.entries(ctx, account, after, size)
+		entries, more, err := s.entries(ctx, account, after, size, filter.OldestFirst)
 		if err != nil {
 			return nil, "", storeError("list jobs", err)
 		}
@@ -71,20 +71,26 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
 	}
-	filter.Search = "" // the index lacks the searched attributes
+	filter.Search, filter.Lane = "", "" // the index lacks these attributes
 	return filter.Matches(entry)
 }
 
-// entries reads index entries with ids below the given one, highest id first. It stops after size entries.
-func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
+// entries reads index entries with ids below the given one, highest id first, or oldestFirst the reverse. It stops after
+// size entries.
+func (s *Jobs) entries(
+	ctx context.Context, account, after string, size int, oldestFirst bool,
+) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
 	names := named("account")
 	if after != "" {
 		condition += " AND #id < :after"
+		if oldestFirst {
+			condition = strings.Replace(condition, "<", ">", 1)
+		}
 		names["#id"], values[":after"] = "id", text(after)
 	}
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, IndexName: aws.String(jobsByAccount), ScanIndexForward: aws.Bool(false),
+		TableName: &s.table, IndexName: aws.String(jobsByAccount), ScanIndexForward: &oldestFirst,
 		Limit:                  aws.Int32(int32(min(size, longestPage))),
 		KeyConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	})

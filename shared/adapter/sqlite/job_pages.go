@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/job"
@@ -16,7 +17,7 @@ const (
 			where account = ?2 and id < ?3 order by id desc limit ?5)
 		cross join job on job.id = place
 		cross join job_request on job_request.job = place
-		where (?6 = '' or model = ?6)
+		where (?6 = '' or model = ?6) and (?8 = '' or lane = ?8)
 			and (?7 = '' or ?7 = case when completed_at is null and deadline <= ?1 then 'failed' else status end)
 		order by place desc limit ?4`
 
@@ -34,9 +35,15 @@ const (
 	searchBytes = 4 << 20
 )
 
+// reversed changes a query so that the lowest id comes first.
+var reversed = strings.NewReplacer("id < ?", "id > ?", " desc ", " asc ")
+
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
-	if after == "" {
+	page, last := jobPage, lastWalkedJob
+	if filter.OldestFirst {
+		page, last = reversed.Replace(page), reversed.Replace(last)
+	} else if after == "" {
 		after = highestJob
 	}
 	tx, end, err := s.db.beginList(ctx, account)
@@ -51,8 +58,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		entries = max(searchWalk, limit)
 		rows = entries
 	}
-	jobs, next, err = jobsOf(ctx, tx, filter, now, limit, most,
-		millis(now), account, after, rows, entries, filter.Model, filter.Status)
+	jobs, next, err = jobsOf(ctx, tx, filter, now, limit, most, page,
+		millis(now), account, after, rows, entries, filter.Model, filter.Status, filter.Lane)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)
 	}
@@ -62,19 +69,19 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	if n := len(jobs); n > 0 && n == limit {
 		return jobs, jobs[n-1].ID, nil
 	}
-	err = tx.QueryRowContext(ctx, lastWalkedJob, account, after, entries-1).Scan(&next)
+	err = tx.QueryRowContext(ctx, last, account, after, entries-1).Scan(&next)
 	if errors.Is(err, sql.ErrNoRows) {
 		return jobs, "", nil
 	}
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns up to limit jobs of jobPage that match the filter. If the requests that it reads have more than
+// jobsOf returns up to limit jobs of the page that match the filter. If the requests that it reads have more than
 // `most` bytes, it stops early, and next is the last id that it read.
 func jobsOf(
-	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
+	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, page string, parameters ...any,
 ) (jobs []job.Job, next string, err error) {
-	rows, err := tx.QueryContext(ctx, jobPage, parameters...)
+	rows, err := tx.QueryContext(ctx, page, parameters...)
 	if err != nil {
 		return nil, "", err
 	}

@@ -164,6 +164,7 @@ func TestPanicKeepsDurableSettings(t *testing.T) {
 // There may be many ended jobs, files and tokens, so queries must not scan all of them.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
+	oldest := reversed.Replace(jobPage)
 	for query, indexes := range map[string][]string{
 		openOfAccount:  {"job_open_by_account"},
 		backlogOfLane:  {"job_open_by_lane", "job_open_by_account"},
@@ -180,6 +181,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		filePage:       {"COVERING INDEX file_stored (account=? AND id<?)", "INTEGER PRIMARY KEY (rowid=?)"},
 		lastWalked:     {"COVERING INDEX file_stored (account=? AND id<?)"},
 		jobPage:        {"COVERING INDEX job_by_account (account=? AND id<?)", "PRIMARY KEY (id=?)"},
+		oldest:         {"COVERING INDEX job_by_account (account=? AND id>?)", "PRIMARY KEY (id=?)"},
 		lastWalkedJob:  {"COVERING INDEX job_by_account (account=? AND id<?)"},
 		fileByID:       {"(id=?)"},
 		fileByMD5:      {"file_stored_by_md5 (account=? AND md5=?)"},
@@ -205,7 +207,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 
 func planOf(t *testing.T, pool *sql.DB, query string) string {
 	t.Helper()
-	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil, nil, nil)
+	rows, err := pool.QueryContext(t.Context(), "explain query plan "+query, nil, nil, nil, nil, nil, nil, nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

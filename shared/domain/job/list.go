@@ -15,10 +15,14 @@ type Filter struct {
 	Model  string // canonical id, or empty for any
 	// Search contains words that a job must mention (see Job.Mentions). "" matches all jobs.
 	Search string
+	Lane   Lane // empty for any
+	// OldestFirst lists the lowest id first, and after a page higher ids.
+	OldestFirst bool
 }
 
 func (f Filter) Matches(j Job) bool {
-	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
+	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) &&
+		(f.Lane == "" || j.Lane == f.Lane) && j.Mentions(f.Search)
 }
 
 // Mentions reports whether each word of the search occurs in the job's prompt, id or input names
@@ -48,7 +52,7 @@ func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 // maxWalks limits the store queries per page. A query may skip many jobs that do not match, so a page may be short.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first, and the cursor of the next page, which is empty on the
+// List returns a page of an account's jobs, newest first if the filter does not say otherwise, and the cursor of the next page, which is empty on the
 // last page. A page may be short or even empty although more pages follow. Jobs with expired records are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.

@@ -143,8 +143,8 @@ type service struct {
 	Config
 	streams ratelimit.Open
 	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, JSON bodies with files, responses
-	// with images, and lists of videos.
-	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, videoTurns *ratelimit.Turns
+	// with images, and reads that take long.
+	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, readTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
@@ -153,7 +153,7 @@ func newService(c Config) *service {
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
-		videoTurns: ratelimit.NewTurns(maxTurns, 1).AtMost(1),
+		readTurns:  ratelimit.NewTurns(maxTurns, 1).AtMost(1),
 	}
 }
 

@@ -3,6 +3,7 @@ package jobtest
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,19 @@ var listTests = []test{
 		}
 		for size := 1; size <= 8; size++ {
 			s.listed(fmt.Sprint("pages of ", size), job.Filter{}, size, ids...)
+		}
+		slices.Reverse(ids)
+		for size := 1; size <= 8; size++ {
+			s.listed(fmt.Sprint("oldest first by ", size), job.Filter{OldestFirst: true}, size, ids...)
+		}
+	}},
+	{"filters by lane in both orders", func(s *suite) {
+		first := s.accept()
+		s.acceptFor(job.ImageLane, "acme")
+		second := s.accept()
+		for size := 1; size <= 4; size++ {
+			s.listed("videos", job.Filter{Lane: job.VideoLane}, size, second.ID, first.ID)
+			s.listed("videos, oldest first", job.Filter{Lane: job.VideoLane, OldestFirst: true}, size, first.ID, second.ID)
 		}
 	}},
 	{"continues from an id that no job has", func(s *suite) {
