@@ -21,6 +21,8 @@ const (
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
 	maxRefusal  = 1 << 10
+	// maxUnsent is the kernel's unsent data per connection in bytes. All connections together must leave most of 2 GiB.
+	maxUnsent = 32 << 10
 )
 
 // watchedListener watches only TCP connections.
@@ -50,11 +52,11 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent limits the unsent data in the kernel, without slowing down downloads as a small send buffer would.
+// limitUnsent limits the unsent data in the kernel to maxUnsent, without slowing down downloads as a small send buffer would.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, 256<<10)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
 	})
 }
 
