@@ -50,6 +50,19 @@ func TestElementsNeedLittleMemory(t *testing.T) {
 	}
 }
 
+// Repeated messages are merged, so without a common limit each could have as many fields as the outermost one.
+func TestFieldsOfAllMessagesAreCounted(t *testing.T) {
+	for name, field := range map[string]string{"known": "\x0a\x00", "unknown": "\x78\x00"} {
+		offer := nested(bytes.Repeat([]byte(field), 300), 6)
+		if err := Unmarshal(bytes.Repeat(offer, 3), &JoinRequest{}); err != nil {
+			t.Errorf("%s: 900 fields: %v", name, err)
+		}
+		if err := Unmarshal(bytes.Repeat(offer, 4), &JoinRequest{}); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: 1,200 fields: %v", name, err)
+		}
+	}
+}
+
 func TestListsAreLimited(t *testing.T) {
 	for _, of := range []struct {
 		name    string

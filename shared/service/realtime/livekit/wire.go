@@ -23,7 +23,8 @@ func Marshal(message any) []byte { return appendMessage(nil, reflect.ValueOf(mes
 //
 // Errors: ErrMessage.
 func Unmarshal(content []byte, message any) error {
-	return readMessage(content, reflect.ValueOf(message).Elem())
+	left := maxFields
+	return readMessage(content, reflect.ValueOf(message).Elem(), &left)
 }
 
 // field describes a field of a message by its tag, such as `wire:"5"`. For a list, the tag also has the maximum
@@ -108,20 +109,22 @@ func appendValue(out []byte, value reflect.Value) []byte {
 	return protowire.AppendVarint(out, uint64(value.Int()))
 }
 
-// encoded is a field's value. A varint is in number, and any other value is in content.
+// encoded is a field's value. A varint is in number, and any other value is in content. left is the number of fields
+// that the outermost message may still have.
 type encoded struct {
 	kind    protowire.Type
 	number  uint64
 	content []byte
+	left    *int
 }
 
-// maxFields limits the fields of a message, including unknown ones.
+// maxFields limits the fields of a message with all messages in it, including unknown fields.
 const maxFields = 1000
 
-func readMessage(content []byte, message reflect.Value) error {
+func readMessage(content []byte, message reflect.Value, left *int) error {
 	fields := fieldsOf(message.Type())
-	for count := 0; len(content) > 0; count++ {
-		if count == maxFields {
+	for len(content) > 0 {
+		if *left--; *left < 0 {
 			return ErrMessage
 		}
 		number, kind, n := protowire.ConsumeTag(content)
@@ -129,7 +132,7 @@ func readMessage(content []byte, message reflect.Value) error {
 			return ErrMessage
 		}
 		content = content[n:]
-		e := encoded{kind: kind}
+		e := encoded{kind: kind, left: left}
 		switch kind {
 		case protowire.VarintType:
 			e.number, n = protowire.ConsumeVarint(content)
@@ -208,7 +211,7 @@ func (e encoded) read(value reflect.Value) error {
 			value.Set(reflect.New(value.Type().Elem()))
 		}
 		if e.kind == protowire.BytesType {
-			return readMessage(e.content, value.Elem())
+			return readMessage(e.content, value.Elem(), e.left)
 		}
 		return e.read(value.Elem())
 	case reflect.Bool:

@@ -97,8 +97,9 @@ func TestInvalidOfferDisconnectsParticipant(t *testing.T) {
 func TestJoinsPerTokenAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
+	path := "/rtc?access_token="
 	dial := func(token string) int {
-		socket, response, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+token, nil)
+		socket, response, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+path+token, nil)
 		if err != nil && response == nil {
 			t.Fatal(err)
 		}
@@ -125,6 +126,10 @@ func TestJoinsPerTokenAreLimited(t *testing.T) {
 	}
 	for range 4 * maxViewers { // other viewers use up the room's joins
 		dial(w.token(r, false))
+	}
+	path = "/rtc/v1?access_token="
+	if status := dial(w.token(r, false) + "&join_request=malformed"); status != 429 {
+		t.Errorf("a request that should not have been read gets %d", status)
 	}
 	if status := dial(w.token(r, true)); status == 429 {
 		t.Error("the session's client is rejected")

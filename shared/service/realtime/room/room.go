@@ -287,25 +287,26 @@ func (r *Room) enter(p *participant) bool {
 // maxAttempts limits the identities whose attempts are remembered.
 const maxAttempts = 1000
 
-// admits reports whether a token may join or resume now. The rate limit for viewers does not apply to the session's
-// own client or to a participant that resumes.
+// admits reports whether a token whose attempt mayTry allowed may join or resume now. The rate limit for viewers does
+// not apply to the session's own client or to a participant that resumes, and mayTry has applied it to new viewers.
 func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
-	return grant.Publish || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow()
+	return grant.Publish || !r.has(grant.Identity) || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow()
 }
 
-// mayTry limits the attempts of an identity to join.
-func (r *Room) mayTry(identity string) bool {
+// mayTry limits the attempts to join before anything of a join is read: those of each identity, and those of all
+// viewers who are not in the room, because everyone who may watch can get any number of identities.
+func (r *Room) mayTry(grant livekit.Grant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := r.attempts[identity]
+	own := r.attempts[grant.Identity]
 	if own == nil {
 		if len(r.attempts) >= maxAttempts {
 			clear(r.attempts)
 		}
 		own = rate.NewLimiter(0.5, 10)
-		r.attempts[identity] = own
+		r.attempts[grant.Identity] = own
 	}
-	return own.Allow()
+	return own.Allow() && (grant.Publish || r.participants[grant.Identity] != nil || r.joins.Allow())
 }
 
 func (r *Room) has(identity string) bool {

@@ -137,7 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		most = livekit.MaxResume
 	}
 	if !validates { // reading can take a millisecond
-		if room != nil && !room.mayTry(grant.Identity) {
+		if room != nil && !room.mayTry(grant) {
 			rejectForNow(w)
 			return
 		}
