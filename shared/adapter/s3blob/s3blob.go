@@ -36,6 +36,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
 
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
@@ -138,7 +139,11 @@ func callError(what string, err error) error {
 	}
 	switch status(err) {
 	case http.StatusNotFound:
-		return blob.NotFound(err)
+		// A missing bucket is a fault of the deployment.
+		var answer smithy.APIError
+		if !errors.As(err, &answer) || answer.ErrorCode() != "NoSuchBucket" {
+			return blob.NotFound(err)
+		}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		busy := fault.Wrap(err, fault.Unavailable, "The storage is busy. Try again.")
 		busy.RetryAfter = time.Second

@@ -166,6 +166,18 @@ func TestLargeBlobsAreSentInParts(t *testing.T) {
 	}
 }
 
+// A missing bucket is a fault of the deployment, not of the caller, who would otherwise read that a file does not exist.
+func TestMissingBucketIsNoMissingBlob(t *testing.T) {
+	store := s3blob.New(local.Cloud(t).Config(), "no-such-bucket")
+	_, put := store.Put(t.Context(), "a/b", strings.NewReader("film"))
+	_, opened := store.Open(t.Context(), "a/b", 0, -1)
+	for name, err := range map[string]error{"put": put, "open": opened, "copy": store.Copy(t.Context(), "a/b", "c/d")} {
+		if err == nil || fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestFailedUploadLeavesNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	errGone := errors.New("the sender hung up")
