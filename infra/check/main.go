@@ -52,7 +52,7 @@ func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
 	flags.BoolVar(&o.before, "before", false, "only check whether the account can hold the deployment")
-	flags.BoolVar(&o.local, "local", false, "the deployment is in a local AWS, which has no workers and alarms of its own")
+	flags.BoolVar(&o.local, "local", false, "the deployment is in the local AWS at AWS_ENDPOINT_URL, which has no workers and alarms of its own")
 	flags.StringVar(&o.receiver, "receiver", "", "public URL for a test webhook, which must return 2xx")
 	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
 	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "minimum duration of a stream")
@@ -126,6 +126,10 @@ func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer
 	if err != nil {
 		return nil, err
 	}
+	if o.local {
+		endpoint := aws.ToString(settings.BaseEndpoint)
+		deploy.mediaURL, deploy.inferenceURL = localURL(endpoint, deploy.mediaURL), localURL(endpoint, deploy.inferenceURL)
+	}
 	deploy.mediaURL = strings.TrimRight(cmp.Or(o.media, deploy.mediaURL), "/")
 	deploy.inferenceURL = strings.TrimRight(cmp.Or(o.inference, deploy.inferenceURL), "/")
 	v := &visit{
@@ -135,6 +139,13 @@ func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer
 			dynamo.TableName(deploy.stage, "usage")),
 	}
 	return v, v.choose(known)
+}
+
+// localURL returns the address of an API in a local AWS, which does not resolve the host names of its outputs.
+func localURL(endpoint, output string) string {
+	host, path, _ := strings.Cut(strings.TrimPrefix(output, "https://"), "/")
+	id, _, _ := strings.Cut(host, ".")
+	return endpoint + "/restapis/" + id + "/" + strings.Trim(path, "/") + "/_user_request_"
 }
 
 func (v *visit) choose(known *catalog.Catalog) error {

@@ -40,7 +40,7 @@ func testCheck(t *testing.T, d *deployed) {
 func (d *deployed) check(t *testing.T, program string, succeeds bool, flags ...string) map[string]string {
 	t.Helper()
 	command := exec.CommandContext(await.TestContext(t), program, append(flags, "-local", "-upload-size=6000000", "-stream=0",
-		"-media-url", d.url(t, "MediaUrl"), "-inference-url", d.url(t, "InferenceUrl"), "--", "-c", "stage="+stage)...)
+		"--", "-c", "stage="+stage)...)
 	command.Env = d.environment()
 	printed, err := command.CombinedOutput()
 	if (err == nil) != succeeds {

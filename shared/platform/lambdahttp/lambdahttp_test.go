@@ -170,6 +170,12 @@ func TestRequestsReachHandler(t *testing.T) {
 				e.RequestContext.Path = "/live/v1/seen/a"
 				e.MultiValueHeaders["x-forwarded-prefix"] = []string{"/forged"}
 			}, func(s seen) bool { return fmt.Sprint(s.Header["X-Forwarded-Prefix"]) == "[/live]" }},
+			{"the path of an API in a local AWS", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
+				e.MultiValueHeaders["Host"] = []string{"127.0.0.1:4566"}
+				e.RequestContext.Path, e.RequestContext.APIID, e.RequestContext.DomainName = "/live/v1/seen/a", "a1", ""
+			}, func(s seen) bool {
+				return s.Host == "127.0.0.1:4566" && s.Header.Get("X-Forwarded-Prefix") == "/restapis/a1/live/_user_request_"
+			}},
 			{"no path before it", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
 				e.RequestContext.Path = "/v1/seen/a"
 				e.MultiValueHeaders["x-forwarded-prefix"] = []string{"/forged"}

@@ -33,6 +33,11 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	if err != nil {
 		return nil, fmt.Errorf("read the event: %w", err)
 	}
+	// A local AWS names no domain, and serves APIs below paths of its own address.
+	local := event.RequestContext.DomainName == ""
+	if local {
+		r.Host = r.Header.Get("Host")
+	}
 	// As on a server, Host is not in Header and an empty body is http.NoBody.
 	r.Header.Del("Host")
 	r.Body, r.ContentLength = http.NoBody, 0
@@ -42,6 +47,9 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	// Ignore the client's value.
 	r.Header.Del(prefixHeader)
 	if prefix, found := strings.CutSuffix(event.RequestContext.Path, event.Path); found && prefix != "" {
+		if local {
+			prefix = "/restapis/" + event.RequestContext.APIID + prefix + "/_user_request_"
+		}
 		r.Header.Set(prefixHeader, prefix)
 	}
 	if r.Header.Get(requestIDHeader) == "" {
