@@ -1,8 +1,9 @@
 #!/bin/sh
 # release-files.sh FOLDER: creates all files of a release except the programs. FOLDER/share has the files that
 # archives contain next to the program, FOLDER/SYSTEM_ARCHITECTURE the C2PA library, FOLDER/sbom the SBOMs,
-# FOLDER/clients the client packages; FOLDER/install.sh is the installer. RELEASES is the URL of the releases, which
-# install.sh uses.
+# FOLDER/clients the client packages; FOLDER/install.sh is the installer, and FOLDER/compose.yaml runs the released
+# image without a checkout. RELEASES is the URL of the releases, which install.sh uses, and IMAGES the prefix of the
+# images' names.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
@@ -35,3 +36,9 @@ scripts/sbom.sh "$folder/sbom"
 scripts/clients.sh "$folder/clients"
 releases=${RELEASES:-https://example.com/cutroom/releases}
 sed "s|^releases=.*|releases=\${RELEASES:-$releases}|" scripts/packaging/install.sh >"$folder/install.sh"
+
+# The catalog is in the image.
+version=$(git describe --tags --always | sed 's/^v//')
+image=$(echo "${IMAGES:-example.com/cutroom}" | tr '[:upper:]' '[:lower:]')/cutroom:$version
+sed -e "s|:-cutroom:latest}|:-$image}|" -e '/catalog.yaml:ro/d' \
+	-e '/make images IMAGES=server/d' compose.yaml >"$folder/compose.yaml"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/testkit/await"
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -21,6 +22,7 @@ type compose struct {
 	t       *testing.T
 	command []string
 	env     []string
+	url     string
 	key     string
 }
 
@@ -33,10 +35,20 @@ func newCompose(t *testing.T) *compose {
 		command = []string{"docker-compose"}
 	}
 	project := "cutroom-test-" + strings.ToLower(rand.Text())
+	media, err := programtest.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inference, err := programtest.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(media, ":")
+	_, inferencePort, _ := strings.Cut(inference, ":")
 	c := &compose{
-		t: t, command: append(command, "--file", "../../../compose.yaml", "--project-name", project),
+		t: t, url: "http://" + media, command: append(command, "--file", "../../../compose.yaml", "--project-name", project),
 		env: append(os.Environ(), "CUTROOM_IMAGE="+imageOf("cutroom"), "ENGINE_IMAGE="+imageOf("cutroom-engine"),
-			"CUTROOM_PORT=0", "CUTROOM_INFERENCE_PORT=0")}
+			"CUTROOM_PORT="+port, "CUTROOM_INFERENCE_PORT="+inferencePort)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := c.try(context.WithoutCancel(t.Context()), "logs", "--no-color")
@@ -72,16 +84,15 @@ func (c *compose) run(arguments ...string) string {
 
 func (c *compose) ready() *servertest.Client {
 	c.t.Helper()
-	var url string
-	eventually(c.t, "the server of the project is ready", func() bool {
-		out, err := c.try(c.t.Context(), "port", "cutroom", "8080")
-		url = "http://" + strings.TrimSpace(out)
-		return err == nil && healthy(url)
-	})
+	eventually(c.t, "the server of the project is ready", func() bool { return healthy(c.url) })
+	// The server prints the address that works on the host.
+	if said := c.run("logs", "cutroom"); !strings.Contains(said, c.url) {
+		c.t.Errorf("the output does not contain %s:\n%s", c.url, said)
+	}
 	if c.key == "" {
 		c.key = docker(c.t, "exec", c.container("cutroom"), "cutroom", "keys", "create", "--account", account)
 	}
-	return &servertest.Client{URL: url, Key: c.key}
+	return &servertest.Client{URL: c.url, Key: c.key}
 }
 
 func (c *compose) container(service string) string {
