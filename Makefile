@@ -206,13 +206,13 @@ destroy: not-prod need-destroy cdk ## Delete a deployment with its data, but nev
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
 # These targets run a deployment on this machine, with a local AWS and with the functions in Docker, started by SAM.
-# Settings are STAGE, LOCAL_AWS_PORT, SAM_PORT and KEY: see docs/local-aws.md.
+# Settings are STAGE, LOCAL_AWS_PORT, SAM_PORT and API: see docs/local-aws.md.
 .PHONY: local-aws local-aws-stop sam-api sam-lambda sam-invoke
 local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
 	@scripts/local-aws.sh start
 local-aws-stop: ## Stop the local AWS. Its data is lost.
 	@scripts/local-aws.sh stop
-sam-api: need-sam-api ## Serve both APIs from the functions in Docker, by SAM, with the local AWS.
+sam-api: need-sam-api ## Serve an API from the functions in Docker, by SAM: API=media or inference
 	@exec scripts/sam.sh api
 sam-lambda: need-sam-lambda ## Serve Lambda's Invoke of the functions in Docker, by SAM, to the AWS CLI and SDKs.
 	@exec scripts/sam.sh lambda

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/jsii-runtime-go"
@@ -14,7 +13,7 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "inference", domain: s.Inference, shape: inferenceErrors, tooLarge: inferenceTooLarge,
 		description: "Text inference gateway of Cutroom, stage " + s.Stage,
-		endpoints: s.withoutFiles([]endpoint{
+		endpoints: []endpoint{
 			{path: "/v1/chat/completions", function: "inference"},
 			{path: "/v1/completions", function: "inference"},
 			{path: "/v1/responses", function: "inference"},
@@ -47,19 +46,8 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/videos/{id}/content", function: "content"},
 			{path: "/v1/shares/{job_id}", function: "content"},
 			{path: "/", function: "inference"},
-		}),
+		},
 	}, logging)
-}
-
-// withoutFiles removes the endpoints of files and shares if SAM runs the stack. SAM serves both APIs at one
-// address, where the media service has the same endpoints.
-func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
-	if s.Endpoint == "" {
-		return endpoints
-	}
-	return slices.DeleteFunc(endpoints, func(e endpoint) bool {
-		return strings.HasPrefix(e.path, "/v1/files") || strings.HasPrefix(e.path, "/v1/shares")
-	})
 }
 
 // setGatewayURL sets the inference gateway's URL for the functions that describe the service, because the OpenAPI

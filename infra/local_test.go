@@ -43,20 +43,6 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	}
 }
 
-// SAM serves both APIs at one address, so no path may be in both.
-func TestLocalFilesBelongToTheMediaService(t *testing.T) {
-	made := synthesize(t, local(nil))
-	paths := map[any]int{}
-	for _, resource := range made.of(t, "AWS::ApiGateway::Resource") {
-		if part := resource.Properties["PathPart"]; part == "files" || part == "batches" {
-			paths[part]++
-		}
-	}
-	if paths["files"] != 1 || paths["batches"] != 1 {
-		t.Errorf("the paths are %v, want one each", paths)
-	}
-}
-
 // Local function runners do not resolve references, so all settings are literal in every stage.
 func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {

@@ -101,6 +101,8 @@ make_key() {
 		umask 077
 		here bin/cutroom keys create --stage "$stage" --account acme --admin >"$of/key.new" 2>"$of/key.log" ||
 			{ cat "$of/key.log" >&2; exit 1; }
+		# The keys in the events work too.
+		quiet "$of/key.log" here bin/cutroom keys import --stage "$stage" events/keys.jsonl
 		mv "$of/key.new" "$of/key"
 	)
 }
@@ -182,7 +184,7 @@ start_alone() {
 
 		Next:
 		    curl -s $media/v1/files -H 'x-api-key: $key'
-		    make sam-api # serves the functions in Docker, by SAM, at http://127.0.0.1:3000
+		    make sam-api # serves the media API from functions in Docker, by SAM, at http://127.0.0.1:3000
 		    make sam-invoke FUNCTION=files EVENT=events/files/list.json
 		    make local-aws-stop # stops the local AWS and deletes everything in it
 	NEXT

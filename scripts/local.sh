@@ -128,4 +128,5 @@ template_for_sam() {
 		-c functions="bin/functions/$architecture" \
 		-c webhookAllow=host.docker.internal -c endpoint="http://host.docker.internal:$port" \
 		-c publicEndpoint="http://127.0.0.1:$port"
+	python3 scripts/sam-templates.py "cdk.out/sam/$stage/stack/$template"
 }

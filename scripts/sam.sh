@@ -1,11 +1,11 @@
 #!/bin/sh
-# sam.sh api                     uses SAM to serve both APIs with the functions in Docker, until Ctrl-C
+# sam.sh api                     uses SAM to serve the API API with the functions in Docker, until Ctrl-C
 # sam.sh lambda                  serves Lambda's Invoke call for the same functions, for the AWS CLI and SDKs
 # sam.sh invoke FUNCTION EVENT   invokes a function with the event in a file, and prints its response
 #
-# All of them need the local AWS that `make local-aws` starts. SAM_PORT is the port on localhost (3000 for api, 3001
-# for lambda). KEY replaces the keys in events: the default is the key of `make local-aws`, and KEY=events keeps the
-# events' own keys. scripts/local.sh has further settings.
+# All of them need the local AWS that `make local-aws` starts. API is media (the default) or inference. SAM_PORT is the
+# port on localhost: by default 3000 for media, 3002 for inference and 3001 for lambda. scripts/local.sh has further
+# settings.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
@@ -37,7 +37,7 @@ prepared() {
 # sam ARGUMENTS…: replaces this shell with SAM. Containers reach the local AWS at host.docker.internal: Docker Desktop
 # has that name, and on Linux the option adds it.
 sam() {
-	exec .tools/template/bin/sam local "$@" --template "cdk.out/sam/$stage/stack/$template" \
+	exec .tools/template/bin/sam local "$@" --template "cdk.out/sam/$stage/stack/${API:-media}.template.json" \
 		--add-host host.docker.internal:host-gateway --skip-pull-image
 }
 
@@ -59,17 +59,17 @@ invoke() {
 		return 1
 	fi
 	prepared
-	key=${KEY:-$(cat "$of/key")}
-	case $key in *[!A-Za-z0-9_-]*) echo "KEY: must have only letters, digits, - and _." >&2; return 1 ;; esac
-	replace="s/ck_sample_[a-z0-9]*/$key/g"
-	[ "$key" != events ] || replace=
-	sed "$replace" "$event" >"$of/event.$$.json"
-	trap 'rm -f "$of/event.$$.json"' EXIT
-	(sam invoke "cutroom-$stage-$function" --event "$of/event.$$.json")
+	sam invoke "cutroom-$stage-$function" --event "$event"
 }
 
 case ${1:-} in
-api) serve start-api 3000 ;;
+api)
+	case ${API:-media} in
+	media) serve start-api 3000 ;;
+	inference) serve start-api 3002 ;;
+	*) echo "API must be media or inference, not $API." >&2; exit 1 ;;
+	esac
+	;;
 lambda) serve start-lambda 3001 ;;
 template)
 	built "bin/functions/$architecture" linux
