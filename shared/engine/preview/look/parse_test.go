@@ -118,9 +118,12 @@ func TestParsingTimeIsLinear(t *testing.T) {
 	}
 	used("a")
 	for _, shape := range []string{"🔥", "b🔥", "画", "«a", `"a `, "write ", "3 s ", "rotate 90 ", "trim 1:1 "} {
-		less, more := used(strings.Repeat(shape, 1000)), used(strings.Repeat(shape, 4000))
-		if more > 6*less {
-			t.Errorf("%q: %.0f bytes for 1,000, %.0f for 4,000", shape, less, more)
+		less, more := used(strings.Repeat(shape, maxWords/4)), used(strings.Repeat(shape, maxWords/2))
+		if more > 3*less {
+			t.Errorf("%q: %.0f bytes for %d, %.0f for %d", shape, less, maxWords/4, more, maxWords/2)
 		}
+	}
+	if got := Read(strings.Repeat("so ", maxWords)+"brighter, please", nil); !slices.Equal(got.Ignored, []string{"brighter, please"}) {
+		t.Errorf("of too many words, %q are ignored", got.Ignored)
 	}
 }

@@ -299,7 +299,14 @@ func plain(all []part) {
 	}
 }
 
+// maxWords limits the words that are read, because reading compares each word with many others.
+const maxWords = 400
+
 func (asked request) read(prompt string, known func(word string) bool) request {
+	rest := ""
+	if words := tokenize(prompt); len(words) > maxWords {
+		prompt, rest = prompt[:words[maxWords].from], prompt[words[maxWords].from:]
+	}
 	all := parts(prompt, known)
 	asked.empty = strings.TrimSpace(prompt) == ""
 	plain(all)
@@ -345,6 +352,9 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		dropped[p.first.from] = true
 	}
 	asked.ignored = quote(prompt, all, dropped)
+	if rest != "" {
+		asked.ignored = append(asked.ignored, rest)
+	}
 	asked.explain(prompt, all, dropped)
 	return asked
 }
