@@ -16,6 +16,18 @@ import (
 // refers to the arrived function, and the function's role refers to the bucket. To avoid the cycle, the bucket's name
 // is computed (bucketName) instead of referenced.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
+	rules := []*awss3.LifecycleRule{
+		// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention). One day would be too
+		// short, because a lifecycle rule counts whole days from an object's creation.
+		{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
+		// A batch lasts up to a day, and its blobs are normally deleted when it ends.
+		{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
+		{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
+	}
+	if s.KeepVersions > 0 {
+		rules = append(rules, &awss3.LifecycleRule{Id: jsii.String("versions"), ExpiredObjectDeleteMarker: jsii.Bool(true),
+			NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(s.KeepVersions))})
+	}
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
@@ -24,15 +36,9 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		MinimumTLSVersion: jsii.Number(1.2),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     s.removal(),
-		LifecycleRules: &[]*awss3.LifecycleRule{
-			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention). One day would be too
-			// short, because a lifecycle rule counts whole days from an object's creation.
-			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
-			// A batch lasts up to a day, and its blobs are normally deleted when it ends.
-			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
-			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
-		},
-		Cors: s.bucketCORS(),
+		LifecycleRules:    &rules,
+		Versioned:         jsii.Bool(s.KeepVersions > 0),
+		Cors:              s.bucketCORS(),
 	})
 	if arrived != nil {
 		s.notifyArrivals(bucket, arrived)

@@ -46,6 +46,8 @@ type options struct {
 	// Concurrency is the account's maximum number of concurrent functions. Part of it is reserved
 	// (concurrency.go). 0 reserves nothing.
 	Concurrency int
+	// KeepVersions is the number of days for which the bucket keeps deleted and replaced objects. 0 keeps none.
+	KeepVersions int
 	// OwnTags holds the deployer's tags for all resources.
 	OwnTags map[string]string
 	// DataAlone omits everything except tables, bucket and secret, so that they can be imported (docs/runbook.md).
@@ -180,6 +182,7 @@ func readOptions(values map[string]any) (options, error) {
 		Family:          r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and hyphens"),
 		MaxUpload:       r.number("maxUpload", 512<<20, 1, 5<<30),
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
+		KeepVersions:    r.number("keepVersions", 0, 1, 365),
 		OwnTags:         r.tags(),
 		DataAlone:       r.oneOf("only", "", "data") == "data",
 		Concurrency:     r.number("concurrency", 0, leastConcurrency, 100_000),

@@ -149,3 +149,18 @@ func TestStateMachineRunsTheJobsDefinition(t *testing.T) {
 		"detail": assertions.Match_ObjectLike(&map[string]any{"status": []any{"FAILED", "TIMED_OUT", "ABORTED"}}),
 	}})
 }
+
+// With keepVersions, deleted and replaced objects remain for some days, so that they can be brought back.
+func TestBucketKeepsVersionsForDays(t *testing.T) {
+	made := synthesize(t, map[string]any{"keepVersions": "7", "worker": "none", "watch": "off"})
+	bucket := made.only(t, "AWS::S3::Bucket")
+	rules := list(at(bucket, "LifecycleConfiguration", "Rules"))
+	last := rules[len(rules)-1]
+	if at(bucket, "VersioningConfiguration", "Status") != "Enabled" || at(last, "ExpiredObjectDeleteMarker") != true ||
+		at(last, "NoncurrentVersionExpiration", "NoncurrentDays") != 7.0 {
+		t.Errorf("the bucket has %v and %v", bucket["VersioningConfiguration"], last)
+	}
+	if at(synthesize(t, nil).only(t, "AWS::S3::Bucket"), "VersioningConfiguration") != nil {
+		t.Error("by default the bucket keeps versions")
+	}
+}

@@ -68,6 +68,20 @@ func TestBucketsAreEmptied(t *testing.T) {
 		}
 		return n
 	}
+	versioned := s3blob.BucketName("versioned", "", awstest.Account, awstest.Region)
+	make(versioned, 0)
+	if _, err := client.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{Bucket: &versioned,
+		VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // two versions
+		if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &versioned, Key: aws.String("files/1"), Body: strings.NewReader("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &versioned, Key: aws.String("files/1")}); err != nil {
+		t.Fatal(err)
+	}
 	// More objects than a listing page or a deletion request can hold.
 	make(name("test", ""), 1005)
 	make(name("test", s3blob.ConsoleBucket), 2)
@@ -106,6 +120,14 @@ func TestBucketsAreEmptied(t *testing.T) {
 		if (err == nil) != (want == 0) {
 			t.Errorf("delete %s: %v", bucket, err)
 		}
+	}
+	said, err = empty("versioned", "", "-c", "stage=versioned")
+	if err != nil || !strings.Contains(said, "Deleted 3 objects") {
+		t.Errorf("two versions and a deletion: %v: %s", err, said)
+	}
+	versions, err := client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &versioned})
+	if err != nil || len(versions.Versions)+len(versions.DeleteMarkers) > 0 {
+		t.Errorf("versions remain: %v %+v", err, versions)
 	}
 	if _, err := empty("test", "", "-c", "stage=test"); err != nil {
 		t.Errorf("missing buckets: %v", err)

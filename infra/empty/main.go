@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 
 	"cutroom/shared/adapter/s3blob"
 )
@@ -86,26 +87,29 @@ func stageOf(arguments []string) string {
 	return stage
 }
 
-// empty deletes a bucket's objects and unfinished uploads, and returns the number of objects. A
+// empty deletes a bucket's objects, with all versions, and unfinished uploads. It returns the number of versions. A
 // missing bucket counts as empty.
 func empty(ctx context.Context, client *s3.Client, bucket string) (int, error) {
 	deleted := 0
-	objects := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &bucket})
+	objects := s3.NewListObjectVersionsPaginator(client, &s3.ListObjectVersionsInput{Bucket: &bucket})
 	for objects.HasMorePages() {
 		page, err := objects.NextPage(ctx)
-		var missing *types.NoSuchBucket
-		if errors.As(err, &missing) {
+		var failure smithy.APIError
+		if errors.As(err, &failure) && failure.ErrorCode() == "NoSuchBucket" {
 			return 0, nil
 		}
 		if err != nil {
 			return deleted, err
 		}
-		if len(page.Contents) == 0 {
-			continue
-		}
 		var names []types.ObjectIdentifier
-		for _, object := range page.Contents {
-			names = append(names, types.ObjectIdentifier{Key: object.Key})
+		for _, object := range page.Versions {
+			names = append(names, types.ObjectIdentifier{Key: object.Key, VersionId: object.VersionId})
+		}
+		for _, marker := range page.DeleteMarkers {
+			names = append(names, types.ObjectIdentifier{Key: marker.Key, VersionId: marker.VersionId})
+		}
+		if len(names) == 0 {
+			continue
 		}
 		answer, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 			Bucket: &bucket, Delete: &types.Delete{Objects: names, Quiet: aws.Bool(true)},
