@@ -59,14 +59,9 @@ var properties = map[string]map[string]func(e edited) bool{
 	},
 	"pixel art": {
 		"blocks are even":      func(e edited) bool { in, between := blockiness(e.first, 2); return in < 0.2*between },
-		"few colors":           func(e edited) bool { return e.after.tones < e.before.tones/2 },
+		"few colors":           func(e edited) bool { return e.after.tones < e.before.tones*3/5 },
 		"the scene stays":      func(e edited) bool { return likeness(e.old, e.first) > 0.7 },
-		"blocks have contrast": func(e edited) bool { return e.after.grain > 3*e.before.grain },
-	},
-	"toy bricks": {
-		"studs":       func(e edited) bool { return e.after.grain > 8*e.before.grain },
-		"loud":        func(e edited) bool { return e.after.color > 1.3*e.before.color },
-		"shapes stay": func(e edited) bool { return likeness(e.old, e.first) > 0.5 },
+		"blocks have contrast": func(e edited) bool { return e.after.grain > 2.5*e.before.grain },
 	},
 	"stained glass": {
 		"lead":  func(e edited) bool { return e.after.black < 10 && e.after.grain > 10*e.before.grain },
@@ -201,10 +196,6 @@ var properties = map[string]map[string]func(e edited) bool{
 		"green": func(e edited) bool { return hues(e.first, 40, 148) > 0.75 && e.after.green > e.after.red+20 },
 		"code":  func(e edited) bool { return e.after.grain > 3*e.before.grain },
 		"runs":  func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 4 },
-	},
-	"x-ray": {
-		"inverted": func(e edited) bool { return e.before.middle > e.before.borders && e.after.middle < e.after.borders },
-		"blue":     func(e edited) bool { return hues(e.first, 40, 235) > 0.9 },
 	},
 }
 

@@ -90,7 +90,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "😀", sample, "", "", nil},
 		{both, "slightly brighter", sample, "brighter (slight)", "", func(p played) bool { return p.now.light > p.old.light+5 && p.now.light < p.old.light+15 }},
 		{both, "a lot brighter and sharper", sample, "brighter (strong); sharp", "", func(p played) bool {
-			return p.now.light > p.old.light+25 && p.now.edges > 1.2*p.old.edges
+			return p.now.light > p.old.light+25 && p.now.edges > 1.15*p.old.edges
 		}},
 		{both, "make it better", sample, "enhanced", "", func(p played) bool { return p.now.color > 1.05*p.old.color && p.now.contrast > 1.05*p.old.contrast }},
 		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool {

@@ -6,7 +6,7 @@ func mediums() []entry {
 	return []entry{
 		{"watercolor", true, watercolor}, {"oil painting", true, oilPainting}, {"impressionist", true, impressionist},
 		{"pencil sketch", true, pencilSketch}, {"charcoal", true, charcoal}, {"anime", true, anime},
-		{"comic", true, comic}, {"pixel art", true, pixelArt}, {"toy bricks", true, toyBricks},
+		{"comic", true, comic}, {"pixel art", true, pixelArt},
 		{"stained glass", true, stainedGlass}, {"blueprint", true, blueprint},
 	}
 }
@@ -100,39 +100,25 @@ func comic() []Op {
 }
 
 func pixelArt() []Op {
-	const block = 1.0 / 80
-	quantize := NewLUT(saturate(1.35), contrast(1.2, 0.5), palette(1.25, pixelPalette()...))
+	const block = 1.0 / 96
+	quantize := NewLUT(saturate(1.2), contrast(1.15, 0.5), palette(1.6, pixelPalette()...))
 	quantize.Nearest = true
-	return []Op{Pixelate{block}, add(bayer(0.085, block)), Grade{quantize}}
+	return []Op{Pixelate{block}, add(bayer(0.03, block)), Grade{quantize}}
 }
 
-// pixelPalette returns 32 colors in ramps, like the palette of a game console.
+// pixelPalette returns colors in ramps, like the palette of a game console: grays, skin, and bright colors.
 func pixelPalette() []oklab.Color {
 	var colors []oklab.Color
 	for _, v := range []uint32{
-		0x100a1c, 0x2a1f4a, 0x4b2d73, 0x7b3f8f, 0xb0559a, 0xe07a9d, 0xf7b1b0,
-		0x3b1430, 0x7a1f3d, 0xb8343f, 0xe2603f, 0xf59a4a, 0xfbcf68, 0xfff3b8,
-		0x17324d, 0x1f5a7a, 0x2f8fa8, 0x5fc4c6, 0xb4ecdf, 0x12203f, 0x2b4a9b, 0x4d7fe0, 0x93bdf5,
-		0x153b2b, 0x2b6b3a, 0x5c9c3f, 0xa4cc55, 0x5b3a29, 0x93633d, 0x6e6a7c, 0xa9a6b3, 0xffffff,
+		0x0d0b12, 0x26242e, 0x45434d, 0x66646e, 0x898790, 0xacaab0, 0xcdcbcd, 0xe9e7e4, 0xffffff,
+		0x2e1d18, 0x57382a, 0x86583e, 0xb67f5c, 0xdba98a, 0xf3cfb6, 0x6b5a2e, 0x9c8a4c, 0xd0bd84, 0x94877c, 0xb8aa9c, 0xd9cbbe, 0xa9bccb,
+		0x3b1430, 0x7a1f3d, 0xb8343f, 0xe2603f, 0xf59a4a, 0xfbcf68, 0x4b2d73, 0x7b3f8f, 0xb0559a, 0xe88aa8,
+		0x17324d, 0x1f5a7a, 0x2f8fa8, 0x6fc3d0, 0xbfe3ee, 0x12203f, 0x2b4a9b, 0x4d7fe0, 0x93bdf5,
+		0x153b2b, 0x2b6b3a, 0x5c9c3f, 0xa4cc55,
 	} {
 		colors = append(colors, hex(v))
 	}
 	return colors
-}
-
-func toyBricks() []Op {
-	const block = 1.0 / 42
-	var colors []oklab.Color
-	for _, v := range []uint32{
-		0x14161c, 0x5f6670, 0xa3a8ad, 0xf4f4f2, 0xc4161c, 0x7a1220, 0xf2641f, 0xf7b21b, 0xffe04d,
-		0x1c8a3a, 0x0f4d2a, 0x9bc53d, 0x0f55b0, 0x15315f, 0x4aa3e0, 0xa5d4f2, 0x5c2a83, 0xa06cc4,
-		0xd9508f, 0xf5a3c0, 0x5a2d1a, 0x9c6238, 0xe0b98a, 0xf2cfae,
-	} {
-		colors = append(colors, hex(v))
-	}
-	snap := NewLUT(saturate(1.3), contrast(1.15, 0.5), palette(1.1, colors...))
-	snap.Nearest = true
-	return []Op{Pixelate{block}, Grade{snap}, add(bricks(0.30, block))}
 }
 
 func stainedGlass() []Op {

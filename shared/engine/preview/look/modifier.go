@@ -27,14 +27,14 @@ func modifiers() []modifier {
 	return []modifier{
 		{"brighter", by(light(0.12))}, {"darker", by(light(-0.13), contrast(1.06, 0.4))},
 		{"warmer", by(warm(0.055), light(0.01))}, {"colder", by(saturate(0.85), tint(232, 0.06))},
-		{"vivid", by(saturate(1.75), contrast(1.08, 0.5))}, {"muted", by(saturate(0.4), fade(0.14, 0.95))},
+		{"vivid", by(vibrance(2.1), contrast(1.05, 0.5))}, {"muted", by(saturate(0.4), fade(0.14, 0.95))},
 		{"contrast", func() []Op { return []Op{Clarity{0.05, 0.7}, grade(contrast(1.4, 0.5), saturate(1.15))} }},
 		{"low contrast", by(contrast(0.6, 0.55), fade(0.1, 0.95))},
 		{"blur", func() []Op { return []Op{Blur{0.012}} }},
 		{"soft", func() []Op {
 			return []Op{Smooth{0.014, 0.10}, grade(fade(0.06, 1), light(0.03)), Bloom{0.05, 0.45, 0.8}}
 		}},
-		{"sharp", func() []Op { return []Op{Clarity{0.006, 1.1}, Clarity{0.04, 0.5}, grade(contrast(1.12, 0.5))} }},
+		{"sharp", func() []Op { return []Op{Clarity{0.005, 0.8}, Clarity{0.03, 0.15}} }},
 		{"grayscale", by(saturate(0), contrast(1.08, 0.5))},
 		{"grainy", func() []Op { return []Op{add(grain(0.045, 0.0018)).jumping(24)} }},
 		{"vignette", func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},

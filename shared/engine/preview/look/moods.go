@@ -15,7 +15,7 @@ func moods() []entry {
 		{"horror", false, horror}, {"cinematic", false, cinematic}, {"film noir", false, filmNoir},
 		{"sepia", false, sepia}, {"old movie", false, oldMovie}, {"vintage film", false, vintageFilm},
 		{"vhs", false, vhs}, {"thermal", false, thermal}, {"night vision", false, nightVision},
-		{"enhanced", false, enhance}, {"matrix", false, matrix}, {"x-ray", false, xray},
+		{"enhanced", false, enhance}, {"matrix", false, matrix},
 	}
 }
 
@@ -278,17 +278,5 @@ func matrix() []Op {
 		Bloom{0.025, 0.55, 0.9},
 		multiply(scanlines(0.2, 1.0/150)),
 		multiply(vignette(0.7, 0.4)),
-	}
-}
-
-func xray() []Op {
-	return []Op{
-		Smooth{0.008, 0.06},
-		Clarity{0.05, 0.8},
-		grade(mono, invert, contrast(1.3, 0.45), gradientMap(1,
-			colorStop{0, hex(0x01040d)}, colorStop{0.4, hex(0x12395f)},
-			colorStop{0.75, hex(0x7fc4e0)}, colorStop{1, hex(0xf4feff)})),
-		Bloom{0.04, 0.6, 0.9},
-		multiply(vignette(0.6, 0.4)).soft(),
 	}
 }

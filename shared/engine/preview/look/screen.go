@@ -2,7 +2,7 @@ package look
 
 import "math"
 
-// Textures of screens, printing presses and toys.
+// Textures of screens and printing presses.
 
 // dots is a halftone screen for Add layers. Its values are centered on 1/2. cell is in units, angle in degrees.
 func dots(amplitude, cell, angle float64) Texture {
@@ -26,31 +26,6 @@ func bayer(amplitude, block float64) Texture {
 			for i := range s.Width {
 				threshold := (matrix[row/side%4][i/side%4] + 0.5) / 16
 				s.Values[row*s.Width+i] = float32(0.5 + amplitude*(threshold-0.5))
-			}
-		})
-	}
-}
-
-// bricks draws toy bricks as large as the blocks of Pixelate. Its values are centered on 1/2, for Add layers.
-func bricks(depth, block float64) Texture {
-	return func(s *Sheet) {
-		side := Pixels(block, int(s.Unit), int(s.Unit))
-		s.rows(func(row int) {
-			for i := range s.Width {
-				x := (float64(i%side)+0.5)/float64(side)*2 - 1
-				y := (float64(row%side)+0.5)/float64(side)*2 - 1
-				r := math.Hypot(x, y)
-				v := 0.0
-				// A round stud, whose rim catches the light on the upper left.
-				rim := bell((r - 0.6) / 0.13)
-				v += rim * (-x - y) / max(r, 0.01) * 0.8
-				v += 0.12 * smoothstep(0.62, 0.5, r)
-				// The stud's shadow falls to the lower right.
-				v -= 0.5 * smoothstep(0.62, 0.7, r) * smoothstep(0.95, 0.62, math.Hypot(x-0.16, y-0.16))
-				if max(math.Abs(x), math.Abs(y)) > 1-2.4/float64(side) {
-					v -= 0.45
-				}
-				s.Values[row*s.Width+i] = float32(clamp(0.5 + depth*v))
 			}
 		})
 	}
