@@ -13,8 +13,8 @@ here=$(dpkg --print-architecture)
 architecture=${2:-$here}
 export DEBIAN_FRONTEND=noninteractive
 
-filters=afade,afftdn,aformat,alimiter,alphaextract,alphamerge,anull,apad,aresample,areverse,asetpts,atempo,atrim,avgblur
-filters=$filters,bilateral,blend,bwdif,color,crop,deflicker,deshake,displace,drawbox,extractplanes,fade,format,fps,gblur,hflip
+filters=afade,afftdn,aformat,alimiter,alphaextract,alphamerge,anull,apad,aresample,areverse,aselect,asetpts,asplit,atempo,atrim,avgblur
+filters=$filters,bilateral,blend,bwdif,color,concat,crop,deflicker,deshake,displace,drawbox,extractplanes,fade,format,fps,gblur,hflip
 filters=$filters,hqdn3d,hstack,loop,loudnorm,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge,median,mergeplanes,minterpolate,negate,null
 filters=$filters,nullsink,overlay,pad,perspective,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar,settb,sidedata,split
 filters=$filters,tonemap,tpad,transpose,trim,vflip,volume,vstack,xfade,zscale

@@ -6,6 +6,7 @@ import (
 
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/preview/look"
 )
 
 // animate makes a video from a picture. The camera moves slowly closer to the largest face, or to one side if there is
@@ -33,8 +34,7 @@ func (e *edit) animate(ctx context.Context) error {
 	left, right := edges("W", e.clip.Right)
 	top, bottom := edges("H", e.clip.Down)
 	link := e.capture(still(*e.spec.Data), inputThumbnail)
-	link = e.filter(fmt.Sprintf("perspective=x0='%[1]s':y0='%[3]s':x1='%[2]s':y1='%[3]s':x2='%[1]s':y2='%[4]s':x3='%[2]s':y3='%[4]s':"+
-		"interpolation=cubic:eval=frame", left, right, top, bottom), link)
+	link = e.filter(look.Camera(left, right, top, bottom), link)
 	if last := e.spec.Reference; last != nil {
 		seconds := e.spec.Duration.Seconds()
 		link = e.filter(fmt.Sprintf("xfade=duration=%.3f:offset=%.3f,trim=end_frame=%d", seconds/5, seconds*3/4, e.length()),

@@ -51,7 +51,7 @@ func (e *edit) resize() (time.Duration, error) {
 	if again, ok := look.Find(edits, look.Loop); ok {
 		e.spec.Duration = whole / time.Duration(again.Repeats())
 	}
-	if e.has(look.Reverse) && e.length()*e.frameBytes() > maxReversed {
+	if e.backward() && e.length()*e.frameBytes() > maxReversed {
 		return 0, engine.InvalidInput(nil, "The clip is too long to play backward. The limit is %d seconds at %s.",
 			maxReversed/e.frameBytes()/e.spec.FPS, e.spec.Size)
 	}
@@ -65,19 +65,26 @@ func (e *edit) has(name string) bool {
 	return found
 }
 
+func (e *edit) silent() bool {
+	mute, found := look.Find(e.asked.Edits, look.Mute)
+	return found && mute.Span() == look.Span{}
+}
+
+// backward reports whether the result plays backward, at least at its end.
+func (e *edit) backward() bool { return e.has(look.Reverse) || e.has(look.Boomerang) }
+
 func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height * 3 / 2 }
 
 // forget drops the edits that would not change anything.
 func (e *edit) forget() {
 	silent := e.spec.Data != nil && !e.spec.Data.Info.Audio
 	e.asked.Edits = slices.DeleteFunc(slices.Clone(e.asked.Edits), func(edit look.Edit) bool {
-		width, _ := look.SizeOf([]look.Edit{edit}, e.spec.Size.Width, e.spec.Size.Height)
 		why := ""
 		switch {
 		case silent && edit.OnlySound():
 			why = "The clip has no sound. "
-		case edit.Name() == look.Upscale && width == e.spec.Size.Width:
-			why = "The result is too large to be upscaled. "
+		case edit.Exceeds(e.spec.Size.Width, e.spec.Size.Height):
+			why = "The result would be too large or too small. "
 		default:
 			return false
 		}
@@ -165,7 +172,12 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 			return e.filter("format=yuv420p,"+steady+",format=gbrp", link)
 		}
 	}
-	if err := e.scan(ctx, read); err != nil || !e.has(look.Reverse) {
+	whole := e.spec.Duration
+	if e.has(look.Boomerang) {
+		e.spec.Duration /= 2
+		defer func() { e.spec.Duration = whole }()
+	}
+	if err := e.scan(ctx, read); err != nil || !e.backward() {
 		return read(e), err
 	}
 	const file = "frames.yuv"
@@ -187,13 +199,17 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
-	frame, left := make([]byte, e.frameBytes()), info.Size()/int64(e.frameBytes())
+	frame, count := make([]byte, e.frameBytes()), info.Size()/int64(e.frameBytes())
+	left := count
+	if e.has(look.Boomerang) {
+		left = 2 * count
+	}
 	backward := func() ([]byte, error) {
 		if left == 0 {
 			return nil, io.EOF
 		}
 		left--
-		_, err := frames.ReadAt(frame, left*int64(len(frame)))
+		_, err := frames.ReadAt(frame, min(left, 2*count-1-left)*int64(len(frame)))
 		return frame, err
 	}
 	e.frames = &ffmpeg.Frames{Reader: &frameReader{next: backward}, Size: e.size, FPS: e.fps, Planar: true}
@@ -218,13 +234,13 @@ func (e *edit) sound(seconds float64) string {
 func (e *edit) finish(link string) (string, error) {
 	clip := e.clip
 	clip.Width, clip.Height, clip.Length = e.size.Width, e.size.Height, e.spec.Duration.Seconds()
-	if at := slices.IndexFunc(e.asked.Edits, look.Edit.Crops); at >= 0 && e.asked.Edits[at].Name() != "letterbox" {
+	if slices.ContainsFunc(e.asked.Edits, look.Edit.Centers) {
 		clip.Right, clip.Down = 0, 0 // the subject is already in the center
 	}
 	for _, edit := range e.asked.Edits {
 		switch edit.Name() {
 		case look.Title:
-			text, err := title.Draw(edit.Text(), look.RGB(edit.Color("white")), e.size, edit.Scale())
+			text, err := title.Draw(edit.Text(), look.RGB(edit.Color("white")), look.RGB(edit.Box()), e.size, edit.Scale())
 			if err != nil {
 				return "", fmt.Errorf("preview: %w", err)
 			}
@@ -254,7 +270,8 @@ func (e *edit) place(link, drawn string, edit look.Edit) string {
 	at := func(side string, to float64) string {
 		return fmt.Sprintf("(main_%[1]s-overlay_%[1]s)/2*(1%+.0[2]f)%+[3]d", side, to, -int(to)*margin)
 	}
-	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto", at("w", across), at("h", down)), e.colors(link), e.filter("format=rgba", drawn))
+	limits := edit.Span().Enable(e.spec.Duration.Seconds())
+	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto%s", at("w", across), at("h", down), limits), e.colors(link), e.filter("format=rgba", drawn))
 }
 
 // loop repeats the finished result without another loss of quality.

@@ -1,6 +1,7 @@
 package preview_test
 
 import (
+	"image"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ func TestGeometryIsEdited(t *testing.T) {
 		{"flip vertically", 320, 180, func(x, y float64) (float64, float64) { return x, 1 - y }},
 		{"crop to a square", 180, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*180/320, y }},
 		{"square, but don't crop anything off", 180, 180, func(x, y float64) (float64, float64) { return x, 0.5 + (y-0.5)*320/180 }},
+		{"resize it to 240 pixels wide", 240, 136, func(x, y float64) (float64, float64) { return x, y }},
 		{"make it 9:16", 180, 320, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*(180.0*9/16)/320, y }},
 		{"2倍放大", 320, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)/2, 0.5 + (y-0.5)/2 }},
 		{"upscale it and rotate 180 degrees", 640, 360, func(x, y float64) (float64, float64) { return 1 - x, 1 - y }},
@@ -80,6 +82,8 @@ func TestTimeEditsShowTheRightFrames(t *testing.T) {
 		{"remove the first 1.2 seconds", 0.8, func(s float64) float64 { return 1.2 + s }},
 		{"trim from 0.5 to 1.5 seconds", 1, func(s float64) float64 { return 0.5 + s }},
 		{"remove the last second", 1, func(s float64) float64 { return s }},
+		{"cut out the part between 0.5s and 1.5s", 1, func(s float64) float64 { return map[bool]float64{true: s, false: s + 1}[s < 0.5] }},
+		{"make it a boomerang", 4, func(s float64) float64 { return min(s, 3.9-s) }},
 		{"2x slow motion", 4, func(s float64) float64 { return s / 2 }},
 		{"speed up 2x", 1, func(s float64) float64 { return 2 * s }},
 		{"逆再生", 2, func(s float64) float64 { return 1.9 - s }},
@@ -134,6 +138,10 @@ func TestTextAndBordersAreDrawn(t *testing.T) {
 		{`at the top, add the text "Hi"`, func(p picture) bool { return changed(p, 5, 30) > 2 && changed(p, 60, 180) < 2 }},
 		{`Untertitel „Hallo Welt“`, func(p picture) bool { return changed(p, 150, 175) > 8 && changed(p, 0, 120) < 2 }},
 		{"letterbox", func(p picture) bool { return p.luma(160, 5) < 5 && p.luma(160, 174) < 5 && changed(p, 30, 150) < 4 }},
+		{`write "HELLO" on a red box`, func(p picture) bool { return hues(p.part(image.Rect(130, 150, 190, 172)), 30, 30) > 0.7 }},
+		{"a 20 px red border", func(p picture) bool {
+			return hues(p.part(image.Rect(1, 1, 19, 179)), 20, 29) > 0.9 && changed(p, 30, 150) < 40
+		}},
 		{"add a white border", func(p picture) bool { return p.luma(3, 90) > 240 && p.luma(316, 90) > 240 && changed(p, 20, 160) < 12 }},
 		{"fade in", func(p picture) bool { return p.luma(160, 60) < 30 }},
 	} {
@@ -155,9 +163,10 @@ func TestSoundIsEdited(t *testing.T) {
 	spec.Duration = time.Second
 	usual := loudness(t, run(t, spec))
 	for prompt, holds := range map[string]func(float64) bool{
-		"leiser":                  func(db float64) bool { return db < usual-4 },
-		"lower the volume by 20%": func(db float64) bool { return db < usual-1 && db > usual-3 },
-		"fade in and out":         func(db float64) bool { return db < usual-1 },
+		"leiser":                     func(db float64) bool { return db < usual-4 },
+		"lower the volume by 20%":    func(db float64) bool { return db < usual-1 && db > usual-3 },
+		"fade in and out":            func(db float64) bool { return db < usual-1 },
+		"mute the first half second": func(db float64) bool { return db < usual-1 && db > usual-8 },
 	} {
 		spec.Prompt = prompt
 		if got := loudness(t, run(t, spec)); !holds(got) {
@@ -188,6 +197,41 @@ func loudness(t *testing.T, path string) float64 {
 		t.Fatal(err)
 	}
 	return db
+}
+
+func TestSlowZoomEndsCloser(t *testing.T) {
+	spec := small(t, "zoom in slowly 2x")
+	spec.Duration = time.Second
+	result := frames(t, run(t, spec), spec.Size)
+	closer := decode(t, spec.Size, "-i", sample, "-vf", "fps=10,scale=320:180,crop=160:90,scale=320:180")
+	if from, to := between(untouched(t, spec)[0], result[0]), between(closer[9], result[9]); from > 4 || to > 8 {
+		t.Errorf("the first picture differs by %.1f from the clip, the last by %.1f from its middle", from, to)
+	}
+}
+
+// A change is limited to the seconds that the prompt names.
+func TestChangesAreLimitedToSeconds(t *testing.T) {
+	spec := small(t, "")
+	spec.Duration = time.Second
+	before := frames(t, run(t, spec), spec.Size)
+	for prompt, holds := range map[string]func(second float64) bool{
+		"sepia for the first half second, then normal":   func(s float64) bool { return s < 0.5 },
+		"in Schwarzweiß von Sekunde 0,3 bis 0,7":         func(s float64) bool { return s >= 0.3 && s < 0.7 },
+		"rain in the last 0.5 seconds":                   func(s float64) bool { return s >= 0.5 },
+		`the text "Hello" at the top, from 0.5 s to 1 s`: func(s float64) bool { return s >= 0.5 },
+	} {
+		spec.Prompt = prompt
+		path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		if err != nil || outcome.Notice != "" {
+			t.Fatalf("%s: %+v, %v", prompt, outcome, err)
+		}
+		for i, after := range frames(t, path, spec.Size) {
+			top := image.Rect(80, 0, 240, 40)
+			if d := between(before[i].part(top), after.part(top)); (d > 4) != holds(float64(i)/10) {
+				t.Errorf("%s: at %.1f s, the picture differs by %.1f", prompt, float64(i)/10, d)
+			}
+		}
+	}
 }
 
 // The clip has one picture a second, and its sound is longer.

@@ -168,8 +168,31 @@ func (e *edit) video(ctx context.Context) error {
 	return e.loop(ctx)
 }
 
+// style applies the look, to a part of the clip if the request is limited to it.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
+	switch limited := asked.Span != (look.Span{}); {
+	case limited && e.fps == 0:
+		return link, nil
+	case !limited && !asked.Faint:
+		return e.dress(ctx, link, asked)
+	}
+	plain, rest := e.split(e.colors(link))
+	styled, err := e.dress(ctx, rest, asked)
+	if err != nil {
+		return "", err
+	}
+	styled = e.colors(styled)
+	if asked.Faint {
+		var under string
+		under, plain = e.split(plain)
+		styled = e.filter("blend=all_mode=normal:all_opacity=0.5", styled, under)
+	}
+	limits := asked.Span.Enable(e.spec.Duration.Seconds())
+	return e.filter("overlay=format=gbrp"+limits+",format=gbrp", plain, styled), nil
+}
+
+func (e *edit) dress(ctx context.Context, link string, asked look.Look) (string, error) {
 	link, err := e.paint(ctx, link, asked)
 	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 || !slices.Contains(e.asked.Understood, understanding.ReferenceColors) {
 		return link, err
@@ -197,7 +220,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	link = e.filter(e.broadcast()+",format=yuv420p", link)
 	link, shown := e.watch(link)
 	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
-	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.has(look.Mute) {
+	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.silent() {
 		args = append(args, "-filter_complex", e.sound(seconds), "-map", "[sound]",
 			"-c:a", "aac", "-b:a", "160k")
 	}

@@ -148,28 +148,6 @@ func TestIgnoredPromptChangesNothing(t *testing.T) {
 	}
 }
 
-func TestScenesDiffer(t *testing.T) {
-	texts := []string{
-		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",
-		"a galaxy", "abstract", "a cat", "a dog",
-	}
-	var specs []engine.Spec
-	for _, prompt := range texts {
-		specs = append(specs, engine.Spec{
-			Kind: catalog.TextToVideo, Prompt: prompt, Seed: 1, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25,
-			Duration: 40 * time.Millisecond,
-		})
-	}
-	results := edits(t, specs...)
-	for i, prompt := range texts {
-		for k, other := range texts[:i] {
-			if d := difference(results[k], results[i]); d < 8 {
-				t.Errorf("%q and %q differ by %.1f, want at least 8", other, prompt, d)
-			}
-		}
-	}
-}
-
 func TestReferencesGiveTheirColors(t *testing.T) {
 	references := map[string]string{
 		"aurora": reference,

@@ -103,6 +103,10 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			middle := left + cut.width/2
 			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+15 < middle && middle < head.Max.X-15
 		}},
+		{both, "fit into 9:16 with blurred bars", sample, "fit into 9:16 with blurred bars", "", func(p played) bool {
+			bars := measure(p.after[0].part(image.Rect(0, 0, p.after[0].width, p.after[0].height/4)))
+			return p.after[0].width*16 == p.after[0].height*9 && bars.light > 30 && bars.edges < p.old.edges
+		}},
 		{both, `put "SALE!" at the top in red`, sample, "red text “SALE!”", "", func(p played) bool {
 			old, now := measure(p.before[0].part(image.Rect(100, 5, 220, 30))), measure(p.after[0].part(image.Rect(100, 5, 220, 30)))
 			return now.red-now.blue > old.red-old.blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3

@@ -69,22 +69,6 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 	}
 }
 
-// If a clip starts blank, the caller decodes more of it and makes the thumbnails itself.
-func TestBlankStartHasNoThumbnails(t *testing.T) {
-	t.Parallel()
-	spec := small(t, "a watercolor painting")
-	spec.Data = input(t, mediatest.Video{Seconds: 1, Filter: "fade=d=0.5"}.Make(t), false)
-	spec.Thumbnails = true
-	_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pictures := outcome.Thumbnails()
-	if pictures.Input != nil || pictures.Result != nil || pictures.Poster != nil {
-		t.Errorf("pictures of %d, %d and %d bytes", len(pictures.Input), len(pictures.Result), len(pictures.Poster))
-	}
-}
-
 func TestThumbnailsHavePictureColors(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{

@@ -79,9 +79,6 @@ func unusual() []clip {
 		{"VP8 that changes its size twice", func(t *testing.T) string {
 			return changing(t, "a.webm", "libvpx", vpx, "320x180", "160x90", "320x180", "160x90")
 		}, wide, slices.Concat(drawn(others, "160x90", "1"), []string{"-vf", "scale=320:180"}), silent},
-		{"VP9 that becomes upright", func(t *testing.T) string {
-			return changing(t, "a.webm", "libvpx-vp9", vpx, "320x180", "90x160")
-		}, wide, slices.Concat(drawn(others, "90x160", "1"), []string{"-vf", "scale=102:180,pad=320:180:-1:-1"}), silent},
 		{"H.264 in a transport stream that becomes square and larger", func(t *testing.T) string {
 			return changing(t, "a.ts", "libx264", x264, "320x180", "400x400")
 		}, wide, slices.Concat(drawn(others, "400x400", "1"), []string{"-vf", "scale=180:180,pad=320:180:-1:-1"}), silent},
@@ -104,10 +101,6 @@ func unusual() []clip {
 			return write(t, "-i", cover(t), "-i", clip, "-map", "0", "-map", "1", "-c", "copy",
 				"-disposition:v:0", "attached_pic", "a.mp4")
 		}, wide, wide, []float64{300}},
-		{"a cover in Matroska", func(t *testing.T) string {
-			return write(t, slices.Concat(wide, x264,
-				[]string{"-attach", cover(t), "-metadata:s:t", "mimetype=image/jpeg", "a.mkv"})...)
-		}, wide, wide, silent},
 		{"a second picture that is the default", func(t *testing.T) string {
 			return write(t, slices.Concat(drawn("testsrc", "160x160", "1"), wide, x264,
 				strings.Fields("-map 0 -map 1 -disposition:v:0 0 -disposition:v:1 default a.mkv"))...)
@@ -127,14 +120,6 @@ func unusual() []clip {
 		{"sound that changes its channels", func(t *testing.T) string {
 			return sounds(t, "ac3", "2", "6", "1")
 		}, wide, wide, []float64{300, 600, 900}},
-		{"sound of MP2 that changes its rate", func(t *testing.T) string {
-			var parts []string
-			for i, hertz := range []string{"300", "900"} {
-				parts = append(parts, write(t, slices.Concat(wide, tone(hertz, "1"), x264,
-					[]string{"-c:a", "mp2", "-ar", []string{"48000", "32000"}[i], "a.ts"})...))
-			}
-			return join(t, "a.ts", parts...)
-		}, wide, wide, []float64{300, 900}},
 		{"MPEG-2 with two fields", func(t *testing.T) string {
 			return fields(t, "mpeg2video", "a.ts")
 		}, at(1), at(23), silent},
@@ -149,10 +134,6 @@ func unusual() []clip {
 				"-tag:v", "avc3", "-bsf:v", "dump_extra", "a.mov"), 0, 1, -1, 0)
 		}, slices.Concat(wide, []string{"-vf", "transpose=clock"}), slices.Concat(drawn(others, "90x160", "1"),
 			[]string{"-vf", "scale=102:180,pad=320:180:-1:-1,transpose=clock"}), silent},
-		{"turned, with wide pixels", func(t *testing.T) string {
-			return matrix(t, write(t, slices.Concat(drawn(bars+",setsar=16/9", "180x180", "1"), x264, []string{"a.mov"})...),
-				0, -1, 1, 0)
-		}, slices.Concat(wide, []string{"-vf", "transpose=cclock"}), nil, silent},
 		{"odd sides", func(t *testing.T) string {
 			return write(t, slices.Concat(drawn(bars, "853x481", "1"), []string{"-c:v", "libvpx-vp9"}, vpx, []string{"a.webm"})...)
 		}, drawn(bars, "853x481", "1"), nil, silent},
@@ -163,19 +144,12 @@ func unusual() []clip {
 		{"AAC that changes its channels in MP4", func(t *testing.T) string {
 			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mp4")
 		}, wide, wide, []float64{300, 600}},
-		{"AAC that changes its channels in Matroska", func(t *testing.T) string {
-			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mkv")
-		}, wide, wide, []float64{300, 600}},
 		made("sound that ends early", "a.mp4", wide, []float64{300, 0}, wide, tone("300", "0.5"), x264),
-		made("sound that ends early", "a.ts", wide, []float64{300, 0}, wide, tone("300", "0.5"), x264),
 		made("a picture that ends early", "a.mp4", wide, []float64{300}, half, tone("300", "1"), x264),
-		made("a picture that ends early", "a.ts", wide, []float64{300}, half, tone("300", "1"), x264),
 		made("a picture that begins late", "a.mp4", wide, []float64{300}, []string{"-itsoffset", "0.5"}, half, tone("300", "1"), x264),
-		made("a picture that begins late", "a.ts", wide, []float64{300}, []string{"-itsoffset", "0.5"}, half, tone("300", "1"), x264),
 		made("six channels", "a.mp4", wide, []float64{300}, wide, tone("300", "1"), x264, []string{"-ac", "6"}),
 		made("sound of 8 kHz", "a.mp4", wide, []float64{300}, wide, tone("300", "1"), x264, []string{"-ar", "8000"}),
 		made("60 pictures a second", "a.mp4", wide, silent, wide, x264, []string{"-r", "60"}),
-		made("5 pictures a second", "a.mp4", wide, silent, wide, x264, []string{"-r", "5"}),
 		made("very wide", "a.mp4", drawn(bars, "640x32", "1"), silent, drawn(bars, "640x32", "1"), x264),
 		made("sound that begins late", "a.mov", wide, []float64{0, 600}, drawn(bars, "320x180", "2"),
 			[]string{"-itsoffset", "1"}, tone("600", "1"), x264),

@@ -143,7 +143,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	case read.ByReference:
 		p.program = compile(look.Reference(e.seed), size)
 	default:
-		p.program = compile(look.Parse(asked.prompt, e.seed), size)
+		p.program = compile(look.Parse(asked.prompt, e.seed).Live(), size)
 	}
 	if asked.image != nil {
 		p.settle = asked.image.transfer

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -216,27 +215,6 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	}
 }
 
-// The editor reports which parts of the prompt it ignored.
-func TestIgnoredPartsChangeNothing(t *testing.T) {
-	in := frameOf(t, frame.Box, 1)
-	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
-		e := editor(t, kind)
-		outcome, _ := e.SetPrompt(t.Context(), "add a hat")
-		want := map[catalog.Kind]string{catalog.Edit: "hat”", catalog.TryOn: "needs a GPU engine"}[kind]
-		if outcome.Engine != "preview" || outcome.Understood == nil || len(outcome.Understood) > 0 ||
-			!strings.Contains(outcome.Notice, want) {
-			t.Errorf("%s: the editor reports %+v", kind, outcome)
-		}
-		if changed := difference(t, edit(t, e, in), decoded(t, in), 1); changed > 0 {
-			t.Errorf("%s: the picture changes by %.2f", kind, changed)
-		}
-	}
-	outcome, _ := editor(t, catalog.Edit).SetPrompt(t.Context(), "snow, and add a hat")
-	if !slices.Equal(outcome.Understood, []string{"winter"}) {
-		t.Errorf("the editor reports %+v", outcome)
-	}
-}
-
 func TestReferenceColorsAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
@@ -254,24 +232,6 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 		if d := difference(t, edit(t, e, in), before, 1); d != 0 {
 			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
 		}
-	}
-}
-
-func TestChangesApplyFromNextFrame(t *testing.T) {
-	in := frameOf(t, frame.Box, 1)
-	e := editor(t, catalog.Edit)
-	first := edit(t, e, in)
-	e.SetPrompt(t.Context(), "thermal camera")
-	hot := edit(t, e, in)
-	if d := difference(t, first, hot, 1); d < 20 {
-		t.Errorf("after the prompt the frame differs by %.2f only", d)
-	}
-	if d := difference(t, hot, edit(t, e, in), 1); d != 0 {
-		t.Errorf("the same frame is edited differently, by %.2f", d)
-	}
-	e.SetPrompt(t.Context(), "")
-	if d := difference(t, first, edit(t, e, in), 1); d != 0 {
-		t.Errorf("without the prompt the frame differs by %.2f from the one before it", d)
 	}
 }
 
@@ -392,29 +352,4 @@ func copied(from *image.YCbCr, luma, chroma func(uint8) uint8) *image.YCbCr {
 	}
 	to.Y, to.Cb, to.Cr = each(from.Y, luma), each(from.Cb, chroma), each(from.Cr, chroma)
 	return &to
-}
-
-// Prompts are prepared while frames are edited.
-func TestFramesFollowLastRequest(t *testing.T) {
-	in := frameOf(t, catalog.Size{Width: 160, Height: 90}, 1)
-	e, image := editor(t, catalog.Edit), still(t, in, "image/jpeg")
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		for i, name := range look.Names()[:8] {
-			e.SetPrompt(t.Context(), name)
-			if i%3 == 0 {
-				e.SetImage(t.Context(), image)
-			}
-		}
-	})
-	for range 10 {
-		edit(t, e, in)
-	}
-	asking.Wait()
-	fresh := editor(t, catalog.Edit)
-	fresh.SetPrompt(t.Context(), look.Names()[7])
-	fresh.SetImage(t.Context(), image)
-	if d := difference(t, edit(t, fresh, in), edit(t, e, in), 1); d != 0 {
-		t.Errorf("the frames do not follow the last request: they differ by %.2f", d)
-	}
 }

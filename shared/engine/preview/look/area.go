@@ -65,6 +65,9 @@ func (asked *request) areas(prompt string, split [][]part) []Area {
 			slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed }))
 		last := i > 0 && i+1 == len(split) && asked.grounded()
 		switch {
+		case i > 0 && in("onlys", instruction[0].first.text) && !slices.ContainsFunc(instruction, func(p part) bool { return isOther(p) && areaOf(p) == Whole }):
+			found[i-1] = about(instruction) // "black and white, only the background"
+			drop(instruction, func(part) bool { return true })
 		case at >= 0:
 			found[i] = asked.ground(prompt, instruction, at)
 		case asked.placed(prompt, instruction):

@@ -27,6 +27,12 @@ type arguments struct {
 	counter bool
 	text    string
 	scale   float64
+	// box is the color of a text's box. blurred means that bars show the blurred picture.
+	box     string
+	blurred bool
+	// tall means that a number of pixels is a height.
+	tall   bool
+	during Span
 	// removed and scene are used for the background.
 	removed bool
 	scene   string
@@ -61,9 +67,21 @@ func (a arguments) factor(otherwise, most float64) float64 {
 	return min(by, most)
 }
 
-func (a arguments) slower() float64 { return a.factor(2, 8) }
-func (a arguments) faster() float64 { return a.factor(2, 16) }
-func (a arguments) zoom() float64   { return a.factor(1.5, 4) }
+func (a arguments) slower() float64 {
+	if by := a.number(100); a.percent && !a.absolute && by < 100 { // "by 25%"
+		return min(100/(100-by), 8)
+	}
+	return a.factor(2, 8)
+}
+
+func (a arguments) faster() float64 {
+	if by := a.number(0); a.percent && !a.absolute && by <= 100 {
+		return 1 + by/100
+	}
+	return a.factor(2, 16)
+}
+
+func (a arguments) zoom() float64 { return a.factor(1.5, 4) }
 
 // volume returns the factor of a louder sound, or of a quieter one.
 func (a arguments) volume(louder bool) float64 {
@@ -81,13 +99,39 @@ func (a arguments) volume(louder bool) float64 {
 
 func (a arguments) repeats() int { return max(2, min(int(a.number(2)), 20)) }
 
-// turns returns quarter turns clockwise, 0 to 3.
-func (a arguments) turns() int {
-	quarters := int(math.Round(a.number(90) / 90))
+// degrees returns an angle clockwise, from 0 to 360.
+func (a arguments) degrees() float64 {
+	by := a.number(90)
 	if a.counter || a.across < 0 {
-		quarters = -quarters
+		by = -by
 	}
-	return (quarters%4 + 4) % 4
+	return math.Mod(math.Mod(by, 360)+360, 360)
+}
+
+func (a arguments) rotation() string {
+	if by := a.degrees(); math.Mod(by, 90) != 0 {
+		return fmt.Sprintf("rotate %g°", math.Remainder(by, 360))
+	}
+	return fmt.Sprintf("rotate %g°", a.degrees())
+}
+
+// resized returns the sides of a picture that gets the requested number of pixels.
+func (a arguments) resized(width, height float64) (float64, float64) {
+	switch side := a.number(width); {
+	case len(a.numbers) > 1:
+		return side, a.numbers[1]
+	case a.tall:
+		return width * side / height, side
+	default:
+		return side, height * side / width
+	}
+}
+
+func (a arguments) pixels() string {
+	if len(a.numbers) > 1 {
+		return fmt.Sprintf("%gx%g", a.numbers[0], a.numbers[1])
+	}
+	return fmt.Sprintf("%g pixels %s", a.number(0), map[bool]string{true: "high", false: "wide"}[a.tall])
 }
 
 func (a arguments) proportion(otherwise float64) float64 { return cmp.Or(a.wanted, otherwise) }
@@ -140,6 +184,8 @@ var directions = sync.OnceValue(func() map[string]argument {
 			a.across, a.down, a.placed = 1, 1, true
 		}
 	})
+	at("widths", axis, func(*arguments) {})
+	at("heights", axis, func(a *arguments) { a.tall = true })
 	at("clockwise", place|angle, func(*arguments) {})
 	at("counterclockwise", place|angle, func(a *arguments) { a.counter = true })
 	for list, by := range map[string]float64{"large": 1.6, "huge": 2.4, "small": 0.6} {
@@ -170,11 +216,12 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	if ok {
 		return argument{factor, func(a *arguments) { a.numbers = append(a.numbers, number) }}, 1
 	}
-	if across, down, found := strings.Cut(word, ":"); found {
-		w, err := strconv.ParseFloat(across, 64)
-		h, err2 := strconv.ParseFloat(down, 64)
-		if err != nil || err2 != nil || !(w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4) {
-			return argument{}, 0
+	across, down, _ := strings.Cut(strings.Replace(word, "x", ":", 1), ":")
+	w, err := strconv.ParseFloat(across, 64)
+	h, err2 := strconv.ParseFloat(down, 64)
+	if err == nil && err2 == nil && w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4 {
+		if w > 32 { // "1920x1080"
+			return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, 1
 		}
 		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, 1
 	}
@@ -184,8 +231,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		}
 	}
 	digits, rest := strings.TrimRightFunc(word, unicode.IsLetter), strings.TrimLeft(prompt[tokens[0].to:], " \u00a0\u202f")
-	number, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64)
-	if err != nil || number > 1e6 {
+	if number, err = strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64); err != nil || number > 1e6 {
 		return argument{}, 0
 	}
 	unit, known := units()[word[len(digits):]]

@@ -26,9 +26,8 @@ func (c *cells) on(s *Sheet) diagram {
 	return d
 }
 
-// nearest returns the offset from (x, y) to the nearest point, and the distances to the nearest two
-// points, all in cells.
-func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
+// nearest returns the distances from (x, y) to the nearest two points, in cells.
+func (d diagram) nearest(x, y float64) (first, second float64) {
 	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
 	cu, cv := math.Floor(u), math.Floor(v)
 	first, second = 9, 9
@@ -38,40 +37,13 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 			p := d.points[row+wrap(int(cu)+i, d.columns)]
 			du, dv := cu+float64(i)+p[0]-u, cv+float64(j)+p[1]-v
 			if distance := du*du + dv*dv; distance < first {
-				dx, dy, first, second = du, dv, distance, first
+				first, second = distance, first
 			} else if distance < second {
 				second = distance
 			}
 		}
 	}
-	return dx, dy, math.Sqrt(first), math.Sqrt(second)
-}
-
-// piece returns two random numbers from 0 to 1 for the piece whose point is offset by (dx, dy), in cells, from (x, y).
-func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
-	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
-	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
-}
-
-func (c *cells) leading(width float64) Texture {
-	return func(s *Sheet) {
-		d := c.on(s)
-		s.fill(func(x, y float64) float64 {
-			_, _, first, second := d.nearest(x, y)
-			return smoothstep(width*0.6, width, second-first)
-		})
-	}
-}
-
-func (c *cells) facets(depth float64) Texture {
-	return func(s *Sheet) {
-		d := c.on(s)
-		s.fill(func(x, y float64) float64 {
-			dx, dy, first, _ := d.nearest(x, y)
-			piece := d.piece(x, y, dx, dy)
-			return 0.5 + depth*(piece[0]-0.5+0.2*(dx+dy)-0.25*first)
-		})
-	}
+	return math.Sqrt(first), math.Sqrt(second)
 }
 
 // caustics draws the web of light that waves cast, for Screen layers.
@@ -84,7 +56,7 @@ func (c *cells) caustics(amount float64) Texture {
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
 			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))
-			_, _, first, second := d.nearest(u, v)
+			first, second := d.nearest(u, v)
 			thread := smoothstep(0.42, 0, second-first)
 			return amount * thread * thread
 		})

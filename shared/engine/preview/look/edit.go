@@ -59,6 +59,7 @@ const (
 	start
 	end
 	pixels
+	axis
 )
 
 type filters map[Stage]func(arguments, Clip) string
@@ -85,18 +86,25 @@ type operation struct {
 // These are the names of edits that need more than filters.
 const (
 	Reverse   = "reverse"
+	Boomerang = "boomerang"
 	Loop      = "loop"
 	Stabilize = "stabilize"
 	Title     = "text"
 	Mute      = "mute"
 	Upscale   = "upscale"
+	Resize    = "resize"
 	Logo      = "logo"
 	padded    = "fit into a square"
+	middleOut = "cut out the middle"
+	partOut   = "cut out"
 )
 
 // operations lists the ordinary edits in the order of application.
 func operations() []operation {
 	shaped := func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 }
+	cropped := func(a arguments, c Clip) string {
+		return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
+	}
 	return append(grounds(), []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
@@ -107,6 +115,10 @@ func operations() []operation {
 			}
 			return 0, a.number(1)
 		}),
+		gap(middleOut, func(a arguments, length float64) (from, to float64) {
+			return (length - a.number(1)) / 2, (length + a.number(1)) / 2
+		}),
+		gap(partOut, func(a arguments, _ float64) (from, to float64) { return a.numbers[0], a.numbers[1] }),
 		{
 			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %.3gx", a.slower()) },
 			takes: factor,
@@ -133,13 +145,26 @@ func operations() []operation {
 		},
 		{name: Reverse, filters: filters{Sound: func(arguments, Clip) string { return "areverse" }}},
 		{
-			name: "rotate", label: func(a arguments) string { return fmt.Sprintf("rotate %d°", 90*a.turns()) },
+			name: Boomerang,
+			filters: filters{Sound: func(arguments, Clip) string {
+				return "asplit[forth][turn];[turn]areverse[back];[forth][back]concat=v=0:a=1"
+			}},
+			length: func(_ arguments, length float64) float64 { return 2 * length },
+		},
+		{
+			name: "rotate", label: arguments.rotation,
 			takes: angle | place, still: true,
 			filters: filters{Shape: func(a arguments, _ Clip) string {
-				return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[a.turns()]
+				if math.Mod(a.degrees(), 90) == 0 {
+					return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[int(a.degrees()/90)]
+				}
+				// Crop the corners, which show nothing.
+				sin, cos := math.Sincos(a.degrees() * math.Pi / 180)
+				return fmt.Sprintf("rotate=%.5f,crop='iw/(%[2]f+%[3]f*max(iw/ih,ih/iw))':'ih/(%[2]f+%[3]f*max(iw/ih,ih/iw))'",
+					a.degrees()*math.Pi/180, math.Abs(cos), math.Abs(sin))
 			}},
 			size: func(a arguments, width, height float64) (float64, float64) {
-				if a.turns()%2 == 1 {
+				if math.Mod(a.degrees(), 180) == 90 {
 					return height, width
 				}
 				return width, height
@@ -150,15 +175,18 @@ func operations() []operation {
 		{
 			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
 			takes: ratio, still: true,
-			filters: filters{Shape: func(a arguments, c Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
-			}},
-			size: shaped,
+			filters: filters{Shape: cropped}, size: shaped,
 		},
 		{
-			name: padded, label: func(a arguments) string { return "fit into " + a.shape(1) + " with " + a.colorOr("black") + " bars" },
+			name: padded, label: func(a arguments) string {
+				return "fit into " + a.shape(1) + " with " + map[bool]string{true: "blurred", false: a.colorOr("black")}[a.blurred] + " bars"
+			},
 			takes: ratio | paint, still: true,
 			filters: filters{Shape: func(a arguments, _ Clip) string {
+				if a.blurred {
+					return fmt.Sprintf("split[over][under];[under]scale='max(iw,ih*%[1]f)':'max(ih,iw/%[1]f)':force_original_aspect_ratio=increase,"+
+						"crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=24[wide];[wide][over]overlay=(W-w)/2:(H-h)/2", a.proportion(1))
+				}
 				return fmt.Sprintf("pad=w='2*ceil(max(iw,ih*%[1]f)/2)':h='2*ceil(max(ih,iw/%[1]f)/2)':x=-1:y=-1:color=%[2]s",
 					a.proportion(1), Hex(a.colorOr("black")))
 			}},
@@ -176,6 +204,17 @@ func operations() []operation {
 			takes: factor, still: true,
 			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
 		},
+		{
+			name: Resize, label: func(a arguments) string { return "resize to " + a.pixels() },
+			takes: pixels | axis, needs: true, still: true,
+			filters: filters{Shape: func(a arguments, c Clip) string {
+				if a.wanted == 0 {
+					return "null"
+				}
+				return cropped(a, c)
+			}},
+			size: arguments.resized,
+		},
 		{name: "denoise", still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }}},
 		{name: "deflicker", filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }}},
 		{name: Stabilize},
@@ -189,11 +228,13 @@ func operations() []operation {
 		},
 		{
 			name: "border", label: func(a arguments) string { return a.colorOr("white") + " border" },
-			takes: paint, still: true,
+			takes: paint | pixels | scale, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
-				return fmt.Sprintf("drawbox=c=%s:t=%d", Hex(a.colorOr("white")), max(2, min(c.Width, c.Height)/24))
+				return fmt.Sprintf("drawbox=c=%s:t=%.0f", Hex(a.colorOr("white")), a.number(max(2, float64(min(c.Width, c.Height))/24*math.Pow(cmp.Or(a.scale, 1), 2))))
 			}},
 		},
+		{name: "zoom in slowly", takes: factor, filters: filters{Late: func(a arguments, c Clip) string { return a.glide(c, "t") }}},
+		{name: "zoom out slowly", takes: factor, filters: filters{Late: func(a arguments, c Clip) string { return a.glide(c, "(1-t)") }}},
 		{
 			name: Title, label: arguments.title,
 			takes: quotation | place | paint | scale, needs: true, still: true,
@@ -236,11 +277,8 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		return func(a arguments, c Clip) string {
 			from, to := span(a, c.Length)
 			before := ""
-			if filter == "trim" { // the part needs a frame, even if the picture ends before the sound
-				before = "tpad=stop=-1:stop_mode=clone,"
-				if c.Rate < 2/shortest {
-					before = fmt.Sprintf("fps=%d:start_time=0,", c.FPS) + before
-				}
+			if filter == "trim" {
+				before = c.filled()
 			}
 			return fmt.Sprintf("%s%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", before, filter, from, to, times)
 		}
@@ -260,6 +298,48 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		length: func(a arguments, length float64) float64 {
 			from, to := span(a, length)
 			return to - from
+		},
+	}
+}
+
+// filled returns filters that give every moment of a clip a frame, even if its picture ends before its sound.
+func (c Clip) filled() string {
+	filters := "tpad=stop=-1:stop_mode=clone,"
+	if c.Rate < 2/shortest {
+		filters = fmt.Sprintf("fps=%d:start_time=0,", c.FPS) + filters
+	}
+	return filters
+}
+
+// gap returns an operation that removes the part of a clip between two times. The function `removed` returns these
+// times, in seconds.
+func gap(name string, removed func(a arguments, length float64) (from, to float64)) operation {
+	span := func(a arguments, length float64) (from, to float64) {
+		from, to = removed(a, length)
+		to = max(0, min(to, length))
+		return max(0, min(from, to), to-length+shortest), to
+	}
+	return operation{
+		name: name, takes: seconds, needs: true,
+		label: func(a arguments) string {
+			if name == middleOut {
+				return fmt.Sprintf("%s %g s", name, a.number(1))
+			}
+			return fmt.Sprintf("%s %g s to %g s", name, a.numbers[0], a.numbers[1])
+		},
+		filters: filters{
+			Early: func(a arguments, c Clip) string {
+				from, to := span(a, c.Length)
+				return fmt.Sprintf("%sselect='lt(t,%.3f)+gte(t,%.3[3]f)',setpts='PTS-gte(T,%.3[3]f)*%.3[4]f/TB'", c.filled(), from, to, to-from)
+			},
+			Sound: func(a arguments, c Clip) string {
+				from, to := span(a, c.Length)
+				return fmt.Sprintf("aselect='lt(t,%.3f)+gte(t,%.3f)',asetpts=N/SR/TB", from, to)
+			},
+		},
+		length: func(a arguments, length float64) float64 {
+			from, to := span(a, length)
+			return length - (to - from)
 		},
 	}
 }
@@ -313,6 +393,26 @@ func tempo(speed float64) string {
 	return strings.Join(append(chain, fmt.Sprintf("atempo=%g", speed)), ",")
 }
 
+// glide returns the filter that zooms in while the given expression of t grows from 0 to 1, the clip's end.
+func (a arguments) glide(c Clip, expression string) string {
+	time := fmt.Sprintf("clip((on-1)/%.0f,0,1)", max(1, c.Length*float64(c.FPS)-1)) // on counts from 1
+	hidden := fmt.Sprintf("(1-1/%g)*%s", a.zoom(), strings.ReplaceAll(expression, "t", time))
+	edges := func(side string, center float64) (near, far string) {
+		near = fmt.Sprintf("%s*clip(%.4f-(1-%[3]s)/2,0,%[3]s)", side, center, hidden)
+		return near, fmt.Sprintf("%s+%s*(1-%s)", near, side, hidden)
+	}
+	long := float64(max(c.Width, c.Height))
+	left, right := edges("W", 0.5+c.Right*long/float64(c.Width))
+	top, bottom := edges("H", 0.5+c.Down*long/float64(c.Height))
+	return Camera(left, right, top, bottom)
+}
+
+// Camera returns the filter that shows a part of the picture, whose edges are expressions.
+func Camera(left, right, top, bottom string) string {
+	return fmt.Sprintf("perspective=x0='%[1]s':y0='%[3]s':x1='%[2]s':y1='%[3]s':x2='%[1]s':y2='%[4]s':x3='%[2]s':y3='%[4]s':"+
+		"interpolation=cubic:eval=frame", left, right, top, bottom)
+}
+
 // around returns the position of a crop around the subject.
 func (c Clip) around() string {
 	return fmt.Sprintf(":x='clip((iw-ow)/2+%.4f*max(iw,ih),0,iw-ow)':y='clip((ih-oh)/2+%.4f*max(iw,ih),0,ih-oh)'", c.Right, c.Down)
@@ -321,20 +421,28 @@ func (c Clip) around() string {
 // Label names the edit for the user, such as "rotate 90°".
 func (e Edit) Label() string {
 	if e.label != nil {
-		return e.label(e.args)
+		return e.label(e.args) + e.args.during.String()
 	}
-	return e.name
+	return e.name + e.args.during.String()
 }
+
+// Span returns the part of the clip to which the edit is limited.
+func (e Edit) Span() Span { return e.args.during }
 
 func (e Edit) Name() string { return e.name }
 
 // OnlySound reports whether the edit changes nothing but the sound.
 func (e Edit) OnlySound() bool {
-	return len(e.filters) == 1 && e.filters[Sound] != nil && e.name != Reverse
+	return len(e.filters) == 1 && e.filters[Sound] != nil && e.name != Reverse && e.name != Boomerang
 }
 
 func (e Edit) Still() bool { return e.still }
-func (e Edit) Crops() bool { return e.name == "crop" || e.name == "zoom in" || e.name == "letterbox" }
+func (e Edit) Crops() bool {
+	return e.Centers() || e.filters[Late] != nil && (e.name == "letterbox" || strings.HasPrefix(e.name, "zoom"))
+}
+
+// Centers reports whether the edit moves the subject to the center.
+func (e Edit) Centers() bool { return e.name == "crop" || e.name == "zoom in" }
 
 // NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
 // the reference image becomes the background.
@@ -369,11 +477,17 @@ func (e Edit) Place() (across, down float64) {
 	return 0, 1
 }
 
+// Box returns the name of the color of a text's box, or "".
+func (e Edit) Box() string { return e.args.box }
+
 // Color returns the name of the requested color, or the fallback.
 func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
 
-// RGB returns the color with a name, such as "dark red".
+// RGB returns the color with a name, such as "dark red". Without a name, it is transparent.
 func RGB(name string) color.RGBA {
+	if name == "" {
+		return color.RGBA{}
+	}
 	shade, plain, shaded := strings.Cut(name, " ")
 	mixed := map[string][2]int{"light": {4, 153}, "dark": {5, 0}}[shade]
 	if !shaded {
@@ -399,18 +513,35 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 	var chain []string
 	for _, e := range edits {
 		if filter := e.filters[at]; filter != nil {
-			chain = append(chain, filter(e.args, clip))
+			first, rest, more := strings.Cut(filter(e.args, clip), ",")
+			if first += e.args.during.Enable(clip.Length); more {
+				first += "," + rest
+			}
+			chain = append(chain, first)
 		}
 		// A filter that changes the length affects the length that later filters get.
-		if e.length != nil && (at == Early || at == Sound) {
+		if e.length != nil && at != Late {
 			clip.Length = e.length(e.args, clip.Length)
 		}
 	}
 	return strings.Join(chain, ",")
 }
 
-// maxUpscaled is the longest side of an upscaled picture, in pixels.
+// maxUpscaled is the longest side of an upscaled picture, in pixels. It is at most twice as long as usual.
 const maxUpscaled = 4096
+
+func exceeds(width, height, long float64) bool {
+	return max(width, height) > min(maxUpscaled, 2*long) || min(width, height) < 16
+}
+
+// Exceeds reports whether the edit requests a size that is not possible for a picture of the given size.
+func (e Edit) Exceeds(width, height int) bool {
+	if e.name != Upscale && e.name != Resize {
+		return false
+	}
+	w, h := e.size(e.args, float64(width), float64(height))
+	return exceeds(w, h, float64(max(width, height)))
+}
 
 // SizeOf returns a result's size. width and height are its size without the edits. The size fits into the same box,
 // unless the result is upscaled.
@@ -421,10 +552,11 @@ func SizeOf(edits []Edit, width, height int) (int, int) {
 		if e.size == nil {
 			continue
 		}
+		before := [2]float64{w, h}
 		w, h = e.size(e.args, w, h)
-		if e.name == Upscale {
-			if max(w, h) > maxUpscaled {
-				w, h = w/2, h/2
+		if e.name == Upscale || e.name == Resize {
+			if exceeds(w, h, long) {
+				w, h = before[0], before[1]
 			}
 			continue
 		}

@@ -13,8 +13,22 @@ type Look struct {
 	// Names lists the requested lexicon entries in order of application. It may be empty.
 	Names []string
 	Ops   []Op
+	Span  Span
+	// Faint means that the look is mixed with the unchanged picture.
+	Faint bool
 	// Seed determines random details, such as the position of grain.
 	Seed uint32
+}
+
+// Live returns the look for a live video. It changes nothing if it is limited to a span.
+func (l Look) Live() Look {
+	switch {
+	case l.Span != (Span{}):
+		return Look{Seed: l.Seed}
+	case l.Faint:
+		l.Ops = stronger(l.Ops, 0.5)
+	}
+	return l
 }
 
 // Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity], [Grade], [Lines],

@@ -7,7 +7,6 @@ func mediums() []entry {
 		{"watercolor", true, watercolor}, {"oil painting", true, oilPainting}, {"impressionist", true, impressionist},
 		{"pencil sketch", true, pencilSketch}, {"charcoal", true, charcoal}, {"anime", true, anime},
 		{"comic", true, comic}, {"pixel art", true, pixelArt},
-		{"stained glass", true, stainedGlass}, {"blueprint", true, blueprint},
 	}
 }
 
@@ -119,31 +118,4 @@ func pixelPalette() []oklab.Color {
 		colors = append(colors, hex(v))
 	}
 	return colors
-}
-
-func stainedGlass() []Op {
-	panes := &cells{perUnit: 22, purpose: 1}
-	return []Op{
-		Smooth{0.016, 0.14},
-		Lines{Width: 0.012, From: 0.80, To: 0.95, Ink: [3]float64{0.02, 0.02, 0.02}},
-		grade(contrast(1.15, 0.47), saturate(1.8), levels(7, 0.5)),
-		add(panes.facets(0.22)),
-		add(pigment(0.10)),
-		Bloom{0.03, 0.6, 0.5},
-		multiply(panes.leading(0.10)),
-		multiply(vignette(0.35, 0.5)),
-	}
-}
-
-func blueprint() []Op {
-	return []Op{
-		Smooth{0.006, 0.08},
-		Lines{Width: 0.008, From: 0.78, To: 0.985, Ink: [3]float64{}, Fill: NewLUT(mono, fade(0.72, 0.92))},
-		grade(gradientMap(1,
-			colorStop{0.10, hex(0xf2f8ff)}, colorStop{0.45, hex(0x8db9ee)},
-			colorStop{0.72, hex(0x2a63b8)}, colorStop{0.95, hex(0x0f2f78)})),
-		screen(grid(0.30, 1.0/30), 0.75, 0.87, 1),
-		add(paper(0.09)),
-		multiply(vignette(0.35, 0.5)),
-	}
 }

@@ -75,9 +75,10 @@ const maxOrdered = 32
 
 // order adds the ordinary edits of an instruction. It turns their arguments into fillers, and edit phrases that
 // request nothing into content.
-func (asked *request) order(prompt string, instruction []part) {
+// It returns the part of the clip to which the instruction is limited.
+func (asked *request) order(prompt string, instruction []part) (span Span) {
 	if len(instruction) == 0 || instruction[0].class == negation || count(instruction, refusal) > 0 {
-		return
+		return Span{}
 	}
 	var found []ordered
 	writes := slices.ContainsFunc(instruction, part.writes)
@@ -97,9 +98,6 @@ func (asked *request) order(prompt string, instruction []part) {
 		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
 			p.class, p.means = content, meaning{}
 			continue
-		case p.means.edit.isSpan() && segment(instruction, i):
-			p.class, p.means = content, meaning{} // "slow motion for the last 2 seconds"
-			continue
 		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
 			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
 			found = found[:last]
@@ -107,20 +105,32 @@ func (asked *request) order(prompt string, instruction []part) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
+		asked.blurred = asked.blurred || p.means.edit.name == padded && in("blurs", p.first.text)
 		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
+		o.limits = p.means.edit.isSpan() && segment(instruction, i) // "slow motion for the last 2 seconds"
 		for _, a := range p.arguments {
 			o.give(a)
 		}
 		found = append(found, o)
 	}
-	modified := slices.ContainsFunc(instruction, func(p part) bool { return p.means.modifier != nil && !p.means.modifier.isColor() })
+	if at := slices.IndexFunc(found, func(o ordered) bool { return o.edit.name == Title }); at >= 0 {
+		found[at].edit.args.box = boxIn(instruction)
+	}
+	modified := slices.ContainsFunc(instruction, func(p part) bool { return p.means.modifier != nil && !p.means.modifier.isColor() }) &&
+		!slices.ContainsFunc(instruction, func(p part) bool { return units()[p.first.text] == seconds }) // "blurred until second 2"
 	for i := range instruction {
 		spread(instruction, i, found, modified)
 	}
+	if len(found) == 0 || len(found) == 1 && found[0].edit.name == "crop" && found[0].given == 0 {
+		if o, implies := implied(prompt, instruction); implies {
+			found = []ordered{o}
+		}
+	}
+	found, span = limit(instruction, found)
 	drop(instruction, func(p part) bool {
 		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
 			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
-				o.given&seconds != 0 && units()[p.first.text] == seconds
+				o.given&seconds != 0 && (units()[p.first.text] == seconds || in("spans", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
 		})
 	})
 	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
@@ -133,23 +143,28 @@ func (asked *request) order(prompt string, instruction []part) {
 			return crop
 		})
 	}
+	turns := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == Boomerang })
 	for _, o := range found {
 		p := &instruction[o.at]
 		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; cuts && instead != "" {
 			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
+			if len(o.edit.args.numbers) > 1 {
+				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
+			}
 		}
 		if o.edit.name == "fade in and out" && o.given&end != 0 {
 			o.edit.operation = meant("fade out").edit
 		}
 		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
-			o.edit.operation = meant("slow motion").edit
+			o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true
 		}
-		if o.edit.isSpan() && o.given == 0 && slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" }) {
-			p.class, p.means = filler, meaning{} // "cut to 9:16"
+		crops := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" })
+		if o.edit.isSpan() && o.given == 0 && crops || turns && o.edit.name == Loop && o.given == 0 {
+			p.class, p.means = filler, meaning{} // "cut to 9:16", "a boomerang loop"
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || o.given == 0 && isObject(instruction, o.at, o.edit) {
+			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || o.given == 0 && isObject(instruction, o.at, o.edit) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -158,6 +173,59 @@ func (asked *request) order(prompt string, instruction []part) {
 			asked.edits = append(asked.edits, o.edit)
 		}
 	}
+	return span
+}
+
+// implied returns the edit that an instruction requests only by its numbers: "remove 1 s to 2 s", "from 1 to 2 seconds"
+// or "500 pixels wide".
+func implied(prompt string, instruction []part) (o ordered, found bool) {
+	o = ordered{edit: Edit{operation: meant(Resize).edit, Phrase: prompt[instruction[0].first.from:instruction[len(instruction)-1].last.to]}}
+	at := slices.IndexFunc(instruction, func(p part) bool {
+		return p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == pixels
+	})
+	if at >= 0 {
+		o.at, instruction[at].class, instruction[at].means = at, named, meant(Resize)
+		for i := range instruction {
+			for _, a := range instruction[i].arguments {
+				o.give(a)
+			}
+		}
+		drop(instruction, func(p part) bool { return len(p.arguments) > 0 && p.arguments[0].kinds == axis })
+		return o, true
+	}
+	span, times := between(instruction, []ordered{o})
+	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing || p.means.edit != nil })
+	if len(times) != 2 || !cuts && slices.ContainsFunc(instruction, func(p part) bool { return p.class != filler && len(p.arguments) == 0 }) {
+		return o, false
+	}
+	name := map[bool]string{true: partOut, false: "trim"}[cuts]
+	o.edit.operation = meant(name).edit
+	o.at, o.given, o.edit.args.numbers = times[0], seconds, []float64{span.From, span.To}
+	instruction[times[0]].class, instruction[times[0]].means, instruction[times[1]].class = named, meant(name), filler
+	return o, true
+}
+
+// boxIn returns the color of the box that an instruction asks for, as in "on a red box", or "". It drops these words.
+// It runs before the colors are spread.
+func boxIn(instruction []part) string {
+	at := slices.IndexFunc(instruction, func(p part) bool { return in("boxes", p.first.text) && p.class == content })
+	if at < 0 {
+		return ""
+	}
+	box := "black"
+	for _, near := range []int{at - 1, at + 1, at} {
+		if near < 0 || near >= len(instruction) {
+			continue
+		}
+		p := &instruction[near]
+		if m := p.means.modifier; m != nil && m.isColor() {
+			box = m.name
+		} else if near != at {
+			continue
+		}
+		p.class, p.means = filler, meaning{}
+	}
+	return box
 }
 
 // isSpan reports whether an edit keeps the first or the last seconds.
@@ -173,7 +241,8 @@ func segment(instruction []part, at int) bool {
 	if len(before) > 1 && in("purposes", before[len(before)-1].first.text) {
 		return true
 	}
-	if len(instruction[at].means.phrase) > 2 || in("keeps", instruction[at].first.text) {
+	first := instruction[at].first.text
+	if len(instruction[at].means.phrase) > 2 && !isUnspaced([]rune(first)[0]) || in("keeps", first) {
 		return false
 	}
 	changes := func(p part) bool {
@@ -206,6 +275,8 @@ type ordered struct {
 	// at is the index of the phrase. given is the set of argument kinds that the edit already has.
 	at    int
 	given kinds
+	// limits means that the edit only says which seconds the others are limited to.
+	limits bool
 }
 
 // required returns the kinds of arguments that a phrase needs to request anything.
@@ -222,7 +293,7 @@ func (m meaning) inert() bool { return m.look == nil && m.edit == nil && m.modif
 // takes reports whether the edit can still take the argument.
 func (o *ordered) takes(a argument) bool {
 	wanted := a.kinds & o.edit.takes
-	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds) != 0)
+	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds|axis) != 0)
 }
 
 func (o *ordered) give(a argument) {

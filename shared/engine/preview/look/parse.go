@@ -14,12 +14,15 @@ type wishes struct {
 	moods     []entry
 	medium    *entry
 	modifiers []modified
+	span      Span
+	faint     bool
 }
 
 type request struct {
 	wishes
 	parts   [Person + 1]wishes
 	edits   []Edit
+	blurred bool // whether bars are blurred
 	ignored []string
 	explained
 	// empty means that the prompt has no words. declined means that it only asks to keep things unchanged.
@@ -80,20 +83,21 @@ func (asked *wishes) follows() bool {
 
 func (asked *wishes) names() []string {
 	names := []string{}
+	how := map[bool]string{true: " (slight)"}[asked.faint] + asked.span.String()
 	for _, mood := range asked.moods {
-		names = append(names, mood.name)
+		names = append(names, mood.name+how)
 	}
 	if asked.medium != nil {
-		names = append(names, asked.medium.name)
+		names = append(names, asked.medium.name+how)
 	}
 	for _, m := range asked.modifiers {
-		names = append(names, m.name+map[bool]string{m.by < 1: " (slight)", m.by > 1: " (strong)"}[true])
+		names = append(names, m.name+map[bool]string{m.by < 1: " (slight)", m.by > 1: " (strong)"}[true]+asked.span.String())
 	}
 	return names
 }
 
 func (asked *wishes) look(seed uint32) Look {
-	look := Look{Seed: seed}
+	look := Look{Seed: seed, Span: asked.span, Faint: asked.faint}
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
 		look.Ops = append(look.Ops, mood.ops()...)

@@ -15,6 +15,8 @@ type Result struct {
 	Areas []string
 	// Edits lists the ordinary edits, in the order of application.
 	Edits []Edit
+	// Limited is true if the looks and changes apply only to a part of the clip.
+	Limited bool
 	explained
 	// Empty is true if the prompt has no words. Declined is true if it only asks to keep things unchanged.
 	Empty, Declined bool
@@ -37,7 +39,7 @@ func (asked request) result() Result {
 	slices.SortStableFunc(asked.edits, func(a, b Edit) int { return a.rank - b.rank })
 	r := Result{
 		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Empty: asked.empty, Declined: asked.declined,
-		explained: asked.explained,
+		explained: asked.explained, Limited: asked.span != Span{},
 	}
 	for area, name := range areaNames {
 		for _, wish := range asked.parts[area].names() {
@@ -119,6 +121,7 @@ func parts(prompt string, known func(word string) bool) []part {
 		}
 		length := max(1, len(means.phrase))
 		p := part{first: tokens[at], means: means, strength: degree(texts[at])}
+		moot := in("moot", strings.Join(means.phrase, " "))
 		if means.inert() {
 			p.means, means = meaning{}, meaning{}
 		}
@@ -133,7 +136,7 @@ func parts(prompt string, known func(word string) bool) []part {
 		} else {
 			p.class = classOf(texts[at])
 			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
-				p.class = map[bool]class{true: filler, false: content}[length == 1 && in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
+				p.class = map[bool]class{true: filler, false: content}[moot || length == 1 && in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
 			}
 			if taken > 0 {
 				p.arguments, length = []argument{a}, taken
@@ -209,7 +212,8 @@ func instructions(all []part) [][]part {
 			case negation:
 				begins = true
 			default:
-				begins = joined && (sparedBy(current) != Whole || isColored(current) || in("keeps", current[0].first.text) ||
+				writes := p.means.edit != nil && !p.means.edit.isGround() && about(current) == Background
+				begins = joined && (writes || sparedBy(current) != Whole || isColored(current) || in("keeps", current[0].first.text) ||
 					about(all[i:])+about(current) == Person+Background)
 			}
 		}
@@ -222,7 +226,7 @@ func instructions(all []part) [][]part {
 		position := !slices.ContainsFunc(split[i], func(p part) bool {
 			return p.class != filler && (len(p.arguments) == 0 || p.arguments[0].kinds&place == 0)
 		})
-		if position && slices.ContainsFunc(split[i+1], part.writes) { // "at the top, add the text …"
+		if position && slices.ContainsFunc(split[i+1], part.writes) || isWhen(split[i]) || isWhen(split[i+1]) { // "at the top, add the text …"
 			split[i] = slices.Concat(split[i], split[i+1])
 			split = slices.Delete(split, i+1, i+2)
 		}
@@ -313,8 +317,12 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	spare(all)
 	split := instructions(all)
 	areas := asked.areas(prompt, split)
-	for _, instruction := range split {
-		asked.order(prompt, instruction)
+	spans := make([]Span, len(split))
+	for i, instruction := range split {
+		spans[i] = asked.order(prompt, instruction)
+		if i > 0 && spans[i-1] != (Span{}) && spans[i] == (Span{}) {
+			drop(instruction, func(p part) bool { return in("afterwards", p.first.text) }) // "then back to normal"
+		}
 	}
 	asked.pad()
 	kept, other := 0, 0
@@ -335,7 +343,16 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 			ignored = append(ignored, blocked(instruction)...)
 			continue
 		}
-		followed, left := asked.of(areas[i]).follow(instruction, &generic[areas[i]])
+		to := asked.of(areas[i])
+		changes := slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil })
+		if changes && (to.follows() && to.span != spans[i] || spans[i] != (Span{}) && areas[i] != Whole) {
+			other++
+			ignored = append(ignored, instruction...) // all changes of an area share a span
+			continue
+		} else if changes {
+			to.span = spans[i]
+		}
+		followed, left := to.follow(instruction, &generic[areas[i]])
 		ignored = append(ignored, left...)
 		if followed || len(left) > 0 {
 			other++
@@ -367,6 +384,7 @@ func (asked *request) pad() {
 	}
 	crop, crops := Find(asked.edits, "crop")
 	bars, _ := Find(asked.edits, "letterbox")
+	asked.edits[at].args.blurred = asked.blurred
 	wanted := &asked.edits[at].args.wanted
 	if *wanted = cmp.Or(*wanted, crop.args.wanted, bars.args.wanted); *wanted == 0 && crops {
 		*wanted = 1
@@ -449,6 +467,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 				*generic = means.look
 			}
 		case means.look != nil:
+			asked.faint = asked.faint || strengthAt(instruction, i) < 1
 			if followed = true; !asked.add(means.look) {
 				left = append(left, p)
 			}

@@ -4,6 +4,7 @@ package title
 import (
 	"image"
 	"image/color"
+	"image/draw"
 	"math"
 	"strings"
 	"sync"
@@ -47,8 +48,8 @@ const (
 )
 
 // Draw draws a text with an outline, as large as fits a picture of the given size. The scale is 1 for letters of the
-// usual size. The returned image is as large as the text.
-func Draw(text string, ink color.Color, size catalog.Size, scale float64) (image.Image, error) {
+// usual size. The returned image is as large as the text. The box behind the text may be transparent.
+func Draw(text string, ink, box color.Color, size catalog.Size, scale float64) (image.Image, error) {
 	parsed, err := loaded()
 	if err != nil {
 		return nil, err
@@ -71,7 +72,11 @@ func Draw(text string, ink color.Color, size catalog.Size, scale float64) (image
 		}
 		outline := max(1, pixels/16)
 		margin := int(outline) + 1
+		if _, _, _, alpha := box.RGBA(); alpha > 0 {
+			margin += int(pixels / 4)
+		}
 		picture := image.NewRGBA(image.Rect(0, 0, width+2*margin, height*len(lines)+2*margin))
+		draw.Draw(picture, picture.Rect, image.NewUniform(box), image.Point{}, draw.Src)
 		for i, line := range lines {
 			left := (width-font.MeasureString(face, line).Ceil())/2 + margin
 			d := font.Drawer{Dst: picture, Src: image.Black, Face: face}

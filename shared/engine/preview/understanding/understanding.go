@@ -42,7 +42,7 @@ type Result struct {
 const (
 	ReferenceColors = "colors of the reference image"
 
-	how = "Anything else needs a generative model, which an administrator of this service can connect."
+	how = "New, changed or removed objects need a generative model, which an administrator of this service can connect."
 	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
 	objects   = "The preview engine tells people from the background, but finds no other objects. "
@@ -72,7 +72,7 @@ func ofLook(asked Request) Result {
 	for _, e := range read.Edits {
 		fit, lacking := title.Fit(e.Text())
 		switch {
-		case asked.Live, asked.Kind == catalog.Image && !e.Still(), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
+		case asked.Live, asked.Kind == catalog.Image && (!e.Still() || e.Span() != look.Span{}), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
 			e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
 			unfit = append(unfit, e.Phrase)
 		default:
@@ -85,6 +85,9 @@ func ofLook(asked Request) Result {
 			r.Edits = append(r.Edits, e)
 			r.Understood = append(r.Understood, e.Label())
 		}
+	}
+	if read.Limited && (asked.Live || asked.Kind == catalog.Image) {
+		r.Understood, unfit = r.Understood[len(read.Understood):], append(unfit, read.Understood...)
 	}
 	if asked.Live {
 		unfit = append(unfit, read.Areas...)
