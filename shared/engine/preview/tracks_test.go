@@ -1,7 +1,6 @@
 package preview_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
@@ -178,7 +177,6 @@ func unusual() []clip {
 			return mediatest.AnimatedWebP(t, 96, 64, 32, 16, mediatest.Image{Name: "a.webp", Width: 32, Height: 32}.Make(t),
 				mediatest.Image{Name: "a.webp", Width: 32, Height: 32, Source: "color=c=red"}.Make(t))
 		}, placed("testsrc2"), placed("color=c=red"), silent},
-		{"HEVC with a layer for alpha", layered, wide, wide, silent},
 	}
 }
 
@@ -211,22 +209,6 @@ func sounds(t *testing.T, codec string, channels ...string) string {
 			[]string{"-c:a", codec, "-ac", count, "a.ts"})...))
 	}
 	return join(t, "a.ts", parts...)
-}
-
-// layered adds the pictures of a second layer to an HEVC stream, as iPhones store alpha.
-func layered(t *testing.T) string {
-	raw, _ := sniffed(t, write(t, slices.Concat(drawn(bars, "320x180", "1"), strings.Fields(
-		"-pix_fmt yuv420p -c:v libx265 -preset ultrafast -x265-params log-level=error:repeat-headers=1 a.hevc"))...))
-	var both []byte
-	for _, unit := range bytes.Split(raw, []byte{0, 0, 1})[1:] {
-		both = append(append(both, 0, 0, 1), unit...)
-		const picture = 32 // unit types below this are pictures (ITU-T H.265, 7.4.2.2)
-		if second := bytes.Clone(unit); second[0]>>1&63 < picture {
-			second[1] |= 1 << 3
-			both = append(append(both, 0, 0, 1), second...)
-		}
-	}
-	return write(t, "-f", "hevc", "-r", "25", "-i", mediatest.Noise(t, both, 0), "-c", "copy", "-tag:v", "hvc1", "a.mov")
 }
 
 func TestLooksSurviveSizeChange(t *testing.T) {

@@ -110,8 +110,7 @@ func shift(hue, width, degrees, chroma float64) Adjust {
 	}
 }
 
-func mono(c oklab.Color) oklab.Color   { return oklab.Color{L: c.L} }
-func invert(c oklab.Color) oklab.Color { return oklab.Color{L: 1 - c.L, A: c.A, B: c.B} }
+func mono(c oklab.Color) oklab.Color { return oklab.Color{L: c.L} }
 
 // colorStop is a gradient map's color at a given lightness.
 type colorStop struct {
