@@ -119,7 +119,7 @@ test-llm: need-test-llm ## Test the gateway with llama.cpp's server and the offi
 .PHONY: test-gpu
 test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the processor. PyTorch is installed first.
 	@scripts/install-gpu.sh
-	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
+	@scripts/test-engine.sh .tools/gpu
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
 # COMFYUI_HOME is ComfyUI's folder: tests start it with tiny checkpoints, using COMFYUI_PYTHON. Without it, only the

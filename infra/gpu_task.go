@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
@@ -18,6 +19,10 @@ const (
 	// Both images declare these folders, and the images' user owns them.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
+	// modelsFolder is the folder into which weights are copied from S3.
+	modelsFolder = weightsFolder + "/models"
+	// copyTime is the maximum time, in seconds, to copy weights. 100 GB at 100 MB/s take 1000 seconds.
+	copyTime = 1800
 	// stopTime is the time, in seconds, that a container may take to stop. It is the time from a spot instance's
 	// notice to its termination. A worker needs less, because it hands its job back as soon as it gets the stop
 	// signal.
@@ -51,7 +56,13 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 			}},
 		},
 	})
-	engine := s.addEngine(task)
+	image := s.engineImage()
+	engine := s.addEngine(task, image)
+	if s.GPU.weightsInS3() {
+		engine.AddContainerDependencies(&awsecs.ContainerDependency{
+			Container: s.addWeights(task, image), Condition: awsecs.ContainerDependencyCondition_SUCCESS,
+		})
+	}
 	worker := s.addGPUWorker(task)
 	// ECS stops the worker first, so its job is handed back while the engine is still running.
 	worker.AddContainerDependencies(
@@ -69,18 +80,34 @@ func engineHealth() *awsecs.HealthCheck {
 	}
 }
 
-func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
+// addWeights adds the container that copies weights from S3 to the instance's disk before the engine server starts.
+// Unchanged files are kept. The tasks on an instance copy one after the other. If the copy fails, the task stops.
+func (s *gpuStack) addWeights(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
+	source := ":s3:" + strings.TrimPrefix(s.weightsURL(), "s3://") + "/"
+	weights := task.AddContainer(jsii.String("weights"), &awsecs.ContainerDefinitionOptions{
+		Image: image, Essential: jsii.Bool(false), MemoryReservationMiB: jsii.Number(512),
+		EntryPoint: jsii.Strings("flock", weightsFolder+"/.lock"),
+		Command:    jsii.Strings("rclone", "sync", "--transfers", "8", source, modelsFolder),
+		Environment: s.located(map[string]*string{
+			"RCLONE_S3_PROVIDER": jsii.String("AWS"), "RCLONE_S3_ENV_AUTH": jsii.String("true"), "RCLONE_S3_REGION": s.Region(),
+		}),
+		StartTimeout: seconds(copyTime), Logging: s.logsOf("weights"),
+	})
+	weights.AddMountPoints(mountOf("instance-weights", weightsFolder))
+	return weights
+}
+
+func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
 	variables := map[string]*string{
 		"CUTROOM_FAMILY":         jsii.String(s.Family),
 		"CUTROOM_ENGINE_ADDR":    jsii.String("127.0.0.1:" + strconv.Itoa(enginePort)),
 		"CUTROOM_ENGINE_SCRATCH": jsii.String(scratchFolder),
-		"CUTROOM_ENGINE_WEIGHTS": jsii.String(weightsFolder),
 	}
 	if s.GPU.weightsInS3() {
-		variables["CUTROOM_ENGINE_WEIGHTS_SOURCE"] = jsii.String(s.weightsURL())
+		variables["CUTROOM_ENGINE_WEIGHTS_SOURCE"] = jsii.String(modelsFolder)
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
-		Image: s.engineImage(), GpuCount: jsii.Number(1),
+		Image: image, GpuCount: jsii.Number(1),
 		// The number of GPUs already limits the tasks on an instance. The engine may use all of the
 		// instance's memory, because weights pass through memory when they are loaded.
 		MemoryReservationMiB: jsii.Number(8192),
@@ -131,8 +158,7 @@ func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number
 
 // located adds the region to a container's variables, because on EC2 instances ECS does not set it.
 func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
-	// boto3 reads the second variable. All other SDKs read the first.
-	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
+	variables["AWS_REGION"] = s.Region()
 	return &variables
 }
 

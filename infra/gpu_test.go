@@ -173,6 +173,9 @@ func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 	for _, c := range list(task["ContainerDefinitions"]) {
 		container := c.(map[string]any)
 		containers[container["Name"].(string)] = container
+		if container["Name"] == "weights" {
+			continue
+		}
 		if container["StopTimeout"] != 120.0 || container["Essential"] != true ||
 			at(container, "HealthCheck", "Command") == nil {
 			t.Errorf("%v: stop timeout %v, essential %v, health check %v", container["Name"], container["StopTimeout"],
@@ -189,6 +192,7 @@ func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 			}
 		}
 	}
+	checkWeights(t, containers["weights"])
 	checkEngine(t, containers["engine"])
 	checkGPUWorker(t, containers["worker"])
 }
@@ -210,18 +214,34 @@ func mounts(container map[string]any) string {
 	return strings.Join(found, " ")
 }
 
+// The weights are copied before the engine server starts. A copy that fails stops the task.
+func checkWeights(t *testing.T, weights map[string]any) {
+	t.Helper()
+	want := "[flock /weights/.lock] [rclone sync --transfers 8 :s3:models/cutroom/ /weights/models]"
+	if got := fmt.Sprint(weights["EntryPoint"], " ", weights["Command"]); got != want {
+		t.Errorf("weights are copied by %s, want %s", got, want)
+	}
+	if weights["Essential"] != false || variable(weights, "RCLONE_S3_ENV_AUTH") != "true" ||
+		mounts(weights) != "instance-weights/weights" {
+		t.Errorf("the container is %v", weights)
+	}
+}
+
 func checkEngine(t *testing.T, engine map[string]any) {
 	t.Helper()
 	if got := fmt.Sprint(engine["ResourceRequirements"]); got != "[map[Type:GPU Value:1]]" {
 		t.Errorf("the engine has %s", got)
 	}
 	for name, want := range map[string]string{
-		"CUTROOM_ENGINE_ADDR": "127.0.0.1:8090", "CUTROOM_ENGINE_SCRATCH": "/scratch", "CUTROOM_ENGINE_WEIGHTS": "/weights",
-		"CUTROOM_ENGINE_WEIGHTS_SOURCE": "s3://models/cutroom", "CUTROOM_FAMILY": "gen",
+		"CUTROOM_ENGINE_ADDR": "127.0.0.1:8090", "CUTROOM_ENGINE_SCRATCH": "/scratch",
+		"CUTROOM_ENGINE_WEIGHTS_SOURCE": "/weights/models", "CUTROOM_FAMILY": "gen",
 	} {
 		if got := variable(engine, name); got != want {
 			t.Errorf("the engine has %s=%v, want %s", name, got, want)
 		}
+	}
+	if got := fmt.Sprint(engine["DependsOn"]); got != "[map[Condition:SUCCESS ContainerName:weights]]" {
+		t.Errorf("the engine waits for %s", got)
 	}
 	if got := mounts(engine); got != "scratch/scratch instance-weights/weights" {
 		t.Errorf("the engine has %s", got)

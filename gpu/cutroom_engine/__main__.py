@@ -19,7 +19,6 @@ from .residents import Residents
 from .runs import Runner
 from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
-from .weights import Weights
 
 _logger = logging.getLogger(__name__)
 
@@ -55,26 +54,22 @@ def main() -> int:
     if left := sorted(set(file.models) - set(models.models)):
         _logger.warning("the card has too little memory for these models", extra={"models": left})
     metrics = Metrics()
-    weights = Weights(settings.weights, models.all_weights)
-    try:
-        live = _live(settings, models, metrics, weights)
-        fetch = f"cd {Path.cwd()} && {sys.executable} -m cutroom_engine.prepare --download {settings.models}"
-        runner = _runner(settings, models, metrics, weights, live)
-        if absent := runner.missing():
-            _logger.error("files are missing", extra={"missing": absent, "fetch": fetch})
-        config = uvicorn.Config(
-            create_app(runner, metrics, live, fetch=fetch),
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=5,
-        )
-        # The server raises the signal again after it has stopped. Ctrl-C should not print a traceback.
-        with suppress(KeyboardInterrupt):
-            Server(config, runner, live).run()
-    finally:
-        weights.close()
+    live = _live(settings, models, metrics)
+    fetch = f"cd {Path.cwd()} && {sys.executable} -m cutroom_engine.prepare --download {settings.models}"
+    runner = _runner(settings, models, metrics, live)
+    if absent := runner.missing():
+        _logger.error("files are missing", extra={"missing": absent, "fetch": fetch})
+    config = uvicorn.Config(
+        create_app(runner, metrics, live, fetch=fetch),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
+    # The server raises the signal again after it has stopped. Ctrl-C should not print a traceback.
+    with suppress(KeyboardInterrupt):
+        Server(config, runner, live).run()
     if runner.lost or live.lost:
         # Exit immediately. A thread that hangs in the driver would block a normal exit forever, and if the device has
         # failed, releasing its memory fails too.
@@ -83,18 +78,18 @@ def main() -> int:
     return 0
 
 
-def _live(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Live:
+def _live(settings: Settings, models: ModelMap, metrics: Metrics) -> Live:
     from .live_diffusion import load_live
 
-    return Live(models.live, lambda row: load_live(row, weights.folder, settings.device), weights, metrics.live_picture)
+    return Live(models.live, lambda row: load_live(row, settings.device), metrics.live_picture)
 
 
-def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights, live: Live) -> Runner:
+def _runner(settings: Settings, models: ModelMap, metrics: Metrics, live: Live) -> Runner:
     from . import diffusion
     from .loading import Loader
 
-    residents = Residents(models.pipelines, models.memory, Loader(weights.folder, settings.device).load)
-    runner = Runner(models, residents, metrics, root=settings.scratch, weights=weights)
+    residents = Residents(models.pipelines, models.memory, Loader(settings.device).load)
+    runner = Runner(models, residents, metrics, root=settings.scratch)
     metrics.read_off(runner.unfinished, runner.resident, lambda: diffusion.memory_in_use(settings.device), live.count)
     return runner
 

@@ -23,14 +23,14 @@ _LEAST = 0.02
 class Conditions:
     """The models that analyze the clip. They are loaded with the pipeline that uses their results."""
 
-    def __init__(self, row: PipelineRow, folder: Callable[[str], Path], device: str) -> None:
+    def __init__(self, row: PipelineRow, device: str) -> None:
         self._row = row
         self._depth: Depth | None = None
         self._parser: Parser | None = None
         if row.control is not None and row.control.model is not None:
-            self._depth = Depth(folder(row.control.model), device)
+            self._depth = Depth(Path(row.control.model), device)
         if row.mask is not None:
-            self._parser = Parser(folder(row.mask.model), [*row.mask.labels, *row.mask.cutout], device)
+            self._parser = Parser(Path(row.mask.model), [*row.mask.labels, *row.mask.cutout], device)
 
     def of(self, shot: Shot, check: Callable[[], None]) -> Shot:
         """Returns the shot with its conditions. Calls check every few frames."""

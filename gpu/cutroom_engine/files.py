@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from .model_map import LivePipelineRow, PipelineRow
@@ -13,20 +13,20 @@ _TOKENIZER = (("tokenizer_config.json",), ("tokenizer.json", "spiece.model", "vo
 _SMALL = {"scheduler": (("scheduler_config.json",),), "processor": (("preprocessor_config.json",),)}
 
 
-def missing(row: PipelineRow | LivePipelineRow, folder: Callable[[str], Path]) -> list[Path]:
-    """Returns the files that the row needs and that do not exist. folder maps the name of weights to their folder."""
+def missing(row: PipelineRow | LivePipelineRow) -> list[Path]:
+    """Returns the files that the row needs and that do not exist."""
     found: list[Path] = []
     replaced = {"text_encoder", "tokenizer"}
     if isinstance(row, LivePipelineRow):
         replaced = {"safety_checker", "feature_extractor", "image_encoder", *(["vae"] if row.vae else [])}
-        found += _weights(folder(row.vae)) if row.vae else []
+        found += _weights(Path(row.vae)) if row.vae else []
     else:
         models = [of.model for of in (row.control, row.mask) if of is not None and of.model is not None]
-        for model in map(folder, models):
+        for model in map(Path, models):
             found += [*_weights(model), *_absent(model, ("preprocessor_config.json",))]
-        found += [path for lora in row.loras if not (path := folder(lora.folder) / lora.name).is_file()]
-        found += [*_weights(folder(row.text) / "text_encoder"), *_component(folder(row.text) / "tokenizer")]
-    base = folder(row.weights)
+        found += [path for lora in row.loras if not (path := Path(lora.file)).is_file()]
+        found += [*_weights(Path(row.text) / "text_encoder"), *_component(Path(row.text) / "tokenizer")]
+    base = Path(row.weights)
     try:
         index = json.loads((base / "model_index.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

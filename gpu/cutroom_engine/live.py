@@ -12,7 +12,6 @@ from . import live_wire as wire
 from .model_map import LiveMap, LivePipelineRow, engine_name
 from .pipeline import DeviceLost
 from .protocol import RunCancelled, RunError, invalid_input
-from .weights import Weights
 
 _logger = logging.getLogger(__name__)
 
@@ -21,9 +20,6 @@ HUNG_AFTER = 60.0
 
 # How long a shutdown waits for the current frame, in seconds.
 _LAST = 3.0
-
-# How often to check for missing weights, in seconds.
-_LOOK = 0.5
 
 _FULL = RunError("engine_error", "The engine has no capacity for another live session.", retryable=True)
 _LOADING = RunError("engine_error", "The engine is still loading.", retryable=True)
@@ -81,11 +77,10 @@ class Live:
         self,
         rows: LiveMap,
         load: Callable[[LivePipelineRow], LiveModel],
-        weights: Weights,
         edited: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
         """For each frame, edited is called with the model, the outcome and the seconds."""
-        self._rows, self._load, self._weights, self._edited = rows, load, weights, edited
+        self._rows, self._load, self._edited = rows, load, edited
         # This lock protects all fields below and the sessions' fields. Waiting threads are notified of new work.
         self._changed = threading.Condition()
         self._models: dict[str, LiveModel] = {}
@@ -226,11 +221,6 @@ class Live:
         """Loads a model and warms it up. Reports whether the model can be used."""
         began = time.monotonic()
         try:
-            while not self._weights.ready(row.all_weights):
-                with self._changed:
-                    if self._ending:
-                        return False
-                    self._changed.wait(_LOOK)
             model = self._load(row)
             empty, _ = model.encode("")
             model.warm(self._ends)

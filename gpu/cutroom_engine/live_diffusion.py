@@ -4,9 +4,8 @@ else that does not depend on the frame is computed in advance."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import diffusers
@@ -32,7 +31,7 @@ _MULTIPLE = 8
 _WARM = ((640, 360), (360, 640), (640, 480))
 
 
-def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) -> LiveDiffusion:
+def load_live(row: LivePipelineRow, device: str) -> LiveDiffusion:
     """Loads the row's pipeline. folder maps the name of weights to their folder."""
     with LOADING, translated():
         # Omit the safety checker: in live video it would only turn single frames black.
@@ -40,10 +39,10 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
         dtype = PRECISIONS[row.precision]
         if row.vae is not None:
             given["vae"] = diffusers.AutoencoderTiny.from_pretrained(
-                str(folder(row.vae)), dtype=dtype, local_files_only=True, use_safetensors=True
+                row.vae, dtype=dtype, local_files_only=True, use_safetensors=True
             )
         pipe = diffusers.StableDiffusionImg2ImgPipeline.from_pretrained(
-            str(folder(row.weights)), dtype=dtype, local_files_only=True, use_safetensors=True, **given
+            row.weights, dtype=dtype, local_files_only=True, use_safetensors=True, **given
         )
         pipe.set_progress_bar_config(disable=True)
         if device != "cpu":

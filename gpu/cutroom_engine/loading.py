@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,9 +14,8 @@ import transformers
 from .conditions import Conditions
 from .diffusion import PRECISIONS, DiffusersPipeline, translated
 from .model_map import PipelineRow
-from .pipeline import LOADING
+from .pipeline import LOADING, WeightsError
 from .prompts import Prompts
-from .weights import WeightsError
 
 # The large parts of a pipeline, except the text encoder.
 _LARGE = ("transformer", "vae")
@@ -26,9 +24,7 @@ _LARGE = ("transformer", "vae")
 class Loader:
     """Loads pipelines to a device. Only one thread may use it."""
 
-    def __init__(self, folder: Callable[[str], Path], device: str) -> None:
-        """folder maps the name of weights to their folder."""
-        self._folder = folder
+    def __init__(self, device: str) -> None:
         self._device = device
         # Large parts that are loaded. A part is released when no pipeline uses it.
         self._parts: WeakValueDictionary[tuple[object, str], torch.nn.Module] = WeakValueDictionary()
@@ -41,16 +37,14 @@ class Loader:
                 # code would use the machine's first GPU, which may belong to another server.
                 torch.cuda.set_device(self._device)
             shared = {name: part for name in _LARGE if (part := self._parts.get((row.shared, name))) is not None}
-            words = transformers.AutoTokenizer.from_pretrained(
-                str(self._folder(row.text) / "tokenizer"), local_files_only=True
-            )
+            words = transformers.AutoTokenizer.from_pretrained(str(Path(row.text) / "tokenizer"), local_files_only=True)
             given: dict[str, Any] = shared | {"text_encoder": None, "tokenizer": words}
             if row.storage is None:
                 # diffusers reads weights straight to the device, without a copy in the machine's memory. Weights that
                 # are compressed when loaded cannot be read this way.
                 given["device_map"] = torch.device(self._device).type
             pipe = getattr(diffusers, row.class_name).from_pretrained(
-                str(self._folder(row.weights)),
+                row.weights,
                 dtype=PRECISIONS[row.precision],
                 local_files_only=True,
                 use_safetensors=True,
@@ -62,7 +56,7 @@ class Loader:
             pipe.to(self._device)
             for name in _LARGE:
                 self._parts[row.shared, name] = pipe.components[name]
-            conditions = Conditions(row, self._folder, self._device)
+            conditions = Conditions(row, self._device)
             prompts = Prompts(pipe, self._text_encoder(row.text, row), self._device)
         pipe.set_progress_bar_config(disable=True)
         return DiffusersPipeline(row, pipe, conditions, prompts)
@@ -72,11 +66,9 @@ class Loader:
         compresses the weights to 8 bits if the row says so."""
         for number, lora in enumerate(row.loras):
             name = f"lora{number}"
-            pipe.load_lora_weights(
-                str(self._folder(lora.folder)), weight_name=lora.name, adapter_name=name, local_files_only=True
-            )
+            pipe.load_lora_weights(lora.folder, weight_name=lora.name, adapter_name=name, local_files_only=True)
             if not any(name in adapters for adapters in pipe.get_list_adapters().values()):
-                raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}", retryable=False)
+                raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}")
         if row.loras:
             names = [f"lora{number}" for number in range(len(row.loras))]
             pipe.set_adapters(names)
@@ -90,7 +82,7 @@ class Loader:
     def _text_encoder(self, text: str, row: PipelineRow) -> torch.nn.Module:
         key = ((text, row.precision), "text_encoder")
         if (encoder := self._parts.get(key)) is None:
-            folder = self._folder(text) / "text_encoder"
+            folder = Path(text) / "text_encoder"
             kind = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True).architectures[0]
             encoder = getattr(transformers, kind).from_pretrained(
                 str(folder), dtype=PRECISIONS[row.precision], local_files_only=True

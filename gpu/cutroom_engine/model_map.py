@@ -40,11 +40,11 @@ class SchedulerRow(_Row):
 
 
 class LoraRow(_Row):
-    file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
+    file: str = Field(pattern=r"^/.*[^/]\.safetensors$")
 
     @property
     def folder(self) -> str:
-        """The folder or the S3 location that contains the file."""
+        """The folder that contains the file."""
         return self.file.rpartition("/")[0]
 
     @property
@@ -123,12 +123,6 @@ class PipelineRow(_Row):
         """Returns a key. Rows with the same key share their weights in memory."""
         return self.weights, self.precision, self.storage, tuple(lora.file for lora in self.loras)
 
-    @property
-    def all_weights(self) -> list[str]:
-        """All folders or S3 locations that the row loads files from."""
-        beside = [row.model for row in (self.control, self.mask) if row is not None and row.model is not None]
-        return [self.weights, self.text, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
-
 
 class LivePipelineRow(_Row):
     weights: str = Field(min_length=1)
@@ -144,11 +138,6 @@ class LivePipelineRow(_Row):
         if int(self.steps * self.strength) < 1:
             raise ValueError("strength: steps times strength must be at least one step")
         return self
-
-    @property
-    def all_weights(self) -> list[str]:
-        """All folders or S3 locations that the row loads files from."""
-        return [self.weights, *([self.vae] if self.vae else [])]
 
 
 class LiveMap(_Row):
@@ -196,12 +185,6 @@ class ModelMap(_Row):
     models: dict[str, ModelRow] = {}
     live: LiveMap = LiveMap()
 
-    @property
-    def all_weights(self) -> list[str]:
-        """All folders or S3 locations that the map's rows load files from."""
-        live = [weights for row in self.live.pipelines.values() for weights in row.all_weights]
-        return list(dict.fromkeys([*live, *(one for row in self.pipelines.values() for one in row.all_weights)]))
-
 
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
@@ -241,7 +224,7 @@ _FOLDER = "/models/"
 def read_model_file(path: Path, family: str, weights: str = "") -> ModelFile:
     """Reads the file and replaces $family with the model family's name.
 
-    If weights is given, this folder or S3 location replaces /models.
+    If weights is given, this folder replaces /models.
     """
     try:
         source = yaml.safe_load(path.read_text(encoding="utf-8").replace("$family", family))

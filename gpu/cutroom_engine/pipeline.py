@@ -29,6 +29,10 @@ class DeviceLost(Exception):
     """The device has failed, and only a new process can use it again."""
 
 
+class WeightsError(Exception):
+    """The weights cannot be used. The message says why."""
+
+
 # Hold this lock while you load a model. The libraries change global settings of PyTorch during that time, so a model
 # that another thread creates at the same time may lack its weights. Editing does not need the lock.
 LOADING = threading.RLock()

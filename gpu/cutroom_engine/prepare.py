@@ -114,7 +114,7 @@ def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None
         raise DownloadError(f"The download failed: {' '.join(str(error).split())}") from error
     rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
     for row in rows:
-        if absent := missing(row, Path):
+        if absent := missing(row):
             raise DownloadError(f"The repository has no {absent[0].name}, so {absent[0]} is still missing.")
     print("All weights are on the disk.")
 

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import files
 from .edits import Edit, Report
 from .estimates import Estimates
 from .metrics import Metrics
 from .model_map import LivePipelineRow, ModelMap, PipelineRow, engine_name
-from .pipeline import DeviceLost
+from .pipeline import DeviceLost, WeightsError
 from .protocol import EstimatedEdit, RunCancelled, RunError, RunRequest
 from .residents import Residents
 from .stages import Stages
 from .styles import STYLES
-from .weights import Weights, WeightsError
 
 _logger = logging.getLogger(__name__)
 
@@ -34,9 +34,6 @@ HUNG_AFTER = 300.0
 
 # How long a shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
-
-# How often to check for weights that runs wait for, in seconds.
-_LOOK = 0.5
 
 # The header of W3C Trace Context: version, trace id, parent id and flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
@@ -122,8 +119,7 @@ class Runner:
     """Performs runs in a separate thread, one at a time.
 
     If both images and videos are waiting, they alternate, because the sender of an image waits for the response: so
-    it waits for at most one video. Among images and among videos, runs start in order of arrival. A run whose weights
-    are still being copied does not delay others.
+    it waits for at most one video. Among images and among videos, runs start in order of arrival.
     """
 
     def __init__(
@@ -134,14 +130,15 @@ class Runner:
         *,
         root: Path | None = None,
         waiting: int = 8,
-        weights: Weights,
+        missing: Callable[[PipelineRow | LivePipelineRow], list[Path]] = files.missing,
     ) -> None:
+        """missing returns the files that a row needs and that do not exist."""
         self._models = models
         self._residents = residents
         self._metrics = metrics
         self._root = root
         self._waiting = waiting
-        self._weights = weights
+        self._missing = missing
         self._estimates = Estimates(models.pipelines, models.teraflops)
         # Hold this lock to add or remove runs, or to begin a stop. All three notify the waiting threads.
         self._changed = threading.Condition()
@@ -209,10 +206,10 @@ class Runner:
         return self._residents.names()
 
     def missing(self) -> list[str]:
-        """Returns the files that do not exist, of all pipelines whose weights are not being copied."""
+        """Returns the files that pipelines need and that do not exist."""
         models = self._models
         rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
-        return list(dict.fromkeys(path for row in rows for path in self._weights.missing(row)))
+        return list(dict.fromkeys(str(path) for row in rows for path in self._missing(row)))
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
         """Returns the estimated seconds for each length of such an edit, and how wrong they may be. Returns None if
@@ -232,7 +229,7 @@ class Runner:
 
         If traceparent (W3C Trace Context) is valid, the log lines of the run contain its trace id.
         """
-        if any(self._weights.missing(row) for row in self._rows_of(request)):
+        if any(self._missing(row) for row in self._rows_of(request)):
             raise _NO_WEIGHTS
         self._check_paths(request)
         self._check_length(request)
@@ -253,12 +250,12 @@ class Runner:
         """Waits for the next run. Returns None if the server stops."""
         with self._changed:
             while self._runs or not self._stopped:
-                for run in sorted(self._runs, key=lambda run: run.image == self._last_was_image):
-                    if run.cancelled or self._broken or self._ready(run.request):
-                        self._last_was_image = run.image
-                        self._current = run
-                        return run
-                self._changed.wait(_LOOK if self._runs else None)
+                if self._runs:
+                    run = min(self._runs, key=lambda run: run.image == self._last_was_image)
+                    self._last_was_image = run.image
+                    self._current = run
+                    return run
+                self._changed.wait()
             return None
 
     def _work(self) -> None:
@@ -303,9 +300,9 @@ class Runner:
         except MemoryError:
             _logger.warning("out of memory", extra=log, exc_info=True)
             return _TOO_LARGE.line(), "out_of_memory"
-        except WeightsError as error:
+        except WeightsError:
             _logger.exception("the weights are missing", extra=log)
-            return RunError("engine_error", _NO_WEIGHTS.message, retryable=error.retryable).line(), "engine_error"
+            return _NO_WEIGHTS.line(), "engine_error"
         except Exception as error:
             _logger.exception("run failed", extra=log)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -326,8 +323,8 @@ class Runner:
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
         for row in self._rows_of(run.request):
-            if absent := self._weights.missing(row):
-                raise WeightsError(f"{absent[0]}: no such file", retryable=False)
+            if absent := self._missing(row):
+                raise WeightsError(f"{absent[0]}: no such file")
         first, spent = None, 0.0
         if (editor := self._models.models[run.request.model].first) is not None:
             edit, began = self._begin(run, editor, lambda _, stage: run.report(0, stage), stages), time.monotonic()
@@ -364,9 +361,6 @@ class Runner:
         """Returns the rows of the pipelines that the run needs, in the order of their use."""
         name, first = self._pipeline_of(request), self._models.models[request.model].first
         return [self._models.pipelines[one] for one in (first, name) if one is not None]
-
-    def _ready(self, request: RunRequest) -> bool:
-        return all(self._weights.ready(row.all_weights) for row in self._rows_of(request))
 
     def _check_paths(self, request: RunRequest) -> None:
         """Rejects paths that are not in the folder for runs."""

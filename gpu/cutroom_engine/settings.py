@@ -25,7 +25,6 @@ class Settings:
     family: str
     device: str
     memory: int | None
-    weights: Path
     weights_source: str
     scratch: Path | None
 
@@ -45,8 +44,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
         raise SettingError(f"CUTROOM_ENGINE_DEVICE: {device!r} is neither cpu nor cuda")
     source = env.get("CUTROOM_ENGINE_WEIGHTS_SOURCE", "")
-    if not re.fullmatch(r"|/.*|s3://[^/]+(/.*)?", source):
-        raise SettingError(f"CUTROOM_ENGINE_WEIGHTS_SOURCE: {source!r} is neither a folder nor a prefix in S3")
+    if not re.fullmatch(r"|/.*", source):
+        raise SettingError(f"CUTROOM_ENGINE_WEIGHTS_SOURCE: {source!r} is not an absolute path")
     scratch = env.get("CUTROOM_ENGINE_SCRATCH")
     return Settings(
         host=found[1] or "0.0.0.0",
@@ -55,7 +54,6 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         family=env.get("CUTROOM_FAMILY") or "gen",
         device=device,
         memory=memory,
-        weights=Path(env.get("CUTROOM_ENGINE_WEIGHTS") or Path.home() / ".cache" / "cutroom"),
         weights_source=source,
         scratch=Path(scratch).resolve() if scratch else None,
     )

@@ -19,7 +19,6 @@ from cutroom_engine.live import Live, LiveModel
 from cutroom_engine.model_map import LiveMap, LivePipelineRow, ModelMap, read_model_file
 from cutroom_engine.protocol import RunRequest
 from cutroom_engine.styles import Shot
-from cutroom_engine.weights import Weights
 
 Clip = Callable[..., Path]
 Ask = Callable[..., RunRequest]
@@ -117,7 +116,7 @@ def no_live() -> Live:
     def load(_: LivePipelineRow) -> LiveModel:
         raise AssertionError("there are no rows")
 
-    return Live(LiveMap(), load, Weights(Path()))
+    return Live(LiveMap(), load)
 
 
 def free_port() -> int:

@@ -10,7 +10,6 @@ import pytest
 from cutroom_engine.cards import Card
 from cutroom_engine.files import missing
 from cutroom_engine.model_map import ModelMap
-from cutroom_engine.weights import Weights
 
 from .conftest import Ask, Clip, read_model_map
 from .test_server import Serve, serve, servers
@@ -88,7 +87,7 @@ def models_of(weights: Path) -> ModelMap:
 
 
 def absent(models: ModelMap) -> set[Path]:
-    return {path for row in models.pipelines.values() for path in missing(row, Path)}
+    return {path for row in models.pipelines.values() for path in missing(row)}
 
 
 def test_nothing_is_missing(weights: Path) -> None:
@@ -112,13 +111,11 @@ def test_everything_is_listed_in_an_empty_folder(tmp_path: Path) -> None:
     assert "fastwan2.2-ti2v-5b/text_encoder/config.json" in found
 
 
-def test_health_lists_missing_files_and_runs_fail_at_once(
-    serve: Serve, weights: Path, tmp_path: Path, clip: Clip, ask: Ask
-) -> None:
+def test_health_lists_missing_files_and_runs_fail_at_once(serve: Serve, weights: Path, clip: Clip, ask: Ask) -> None:
     gone = weights / "wan2.1-vace-14b/vae/config.json"
     gone.unlink()
     models = models_of(weights)
-    client = serve(models=models, weights=Weights(tmp_path / "cache"), fetch="fetch it")
+    client = serve(models=models, missing=missing, fetch="fetch it")
     health = client.get("/healthz")
     assert health.status_code == 200
     assert health.json() == {"status": "ok", "resident": [], "missing": [str(gone)], "fetch": "fetch it"}

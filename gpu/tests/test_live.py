@@ -26,7 +26,6 @@ from cutroom_engine.server import Server, create_app
 
 from .conftest import Inverter, model_map
 from .live_client import LiveClient, picture
-from .test_runs import Shelf
 
 PATIENCE = 120.0
 
@@ -66,8 +65,9 @@ class Place:
             {"sessions": sessions, "pipelines": {"turbo": row}, "models": {"gen-2.5": "turbo"}}
         )
         models, self.metrics = model_map(), Metrics()
-        runner = Runner(models, Residents(models.pipelines, None, lambda *_: Inverter()), self.metrics, weights=Shelf())
-        self.live = Live(rows, load, Shelf(), self.metrics.live_picture)
+        residents = Residents(models.pipelines, None, lambda *_: Inverter())
+        runner = Runner(models, residents, self.metrics, missing=lambda _: [])
+        self.live = Live(rows, load, self.metrics.live_picture)
         app = create_app(runner, self.metrics, self.live)
         self.server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner, self.live)
         listener = socket.create_server(("127.0.0.1", 0))

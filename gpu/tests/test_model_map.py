@@ -23,7 +23,7 @@ CARDS = {row.name: choose(OURS, Card(f"NVIDIA {row.name}", int(row.gib * 2**30))
 GOOD = """
 pipelines:
   text: {class: WanPipeline, weights: /weights/wan, text: /t, shape: wan2.2-5b, steps: 30, fps: 16}
-  vace: {class: WanVACEPipeline, weights: "s3://bucket/vace", text: /t, control: {kind: line},
+  vace: {class: WanVACEPipeline, weights: /bucket/vace, text: /t, control: {kind: line},
          shape: wan2.1-vace-14b, steps: 30}
   image: {class: Flux2KleinPipeline, weights: /klein, text: /t, shape: flux2-klein-4b, steps: 4}
 models:
@@ -40,13 +40,13 @@ def test_family_can_be_set(tmp_path: Path) -> None:
     assert models.pipelines["text"].fps == 16
 
 
-@pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"])
+@pytest.mark.parametrize("source", ["/mnt/prefix/", "/mnt/prefix"])
 def test_weights_source_replaces_the_folder(tmp_path: Path, source: str) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace("/weights/wan", "/models/wan"))
     rows = read_model_map(path, "gen", source).pipelines
     assert rows["text"].weights == source.rstrip("/") + "/wan"
-    assert rows["vace"].weights == "s3://bucket/vace"
+    assert rows["vace"].weights == "/bucket/vace"
     assert read_model_map(path, "gen").pipelines["text"].weights == "/models/wan"
     assert read_settings({"CUTROOM_ENGINE_WEIGHTS_SOURCE": source}).weights_source == source
 
@@ -58,15 +58,10 @@ def test_weights_source_applies_to_all_models_of_a_row(tmp_path: Path) -> None:
         "loras: [{file: /models/few/a.safetensors}, {file: /models/few/b.safetensors}]"
     )
     path.write_text(GOOD.replace("control: {kind: line}", more).replace("text: /t", "text: /models/t"))
-    row = read_model_map(path, "gen", "s3://other").pipelines["vace"]
-    assert row.all_weights == [
-        "s3://bucket/vace",
-        "s3://other/t",
-        "s3://other/depth",
-        "s3://other/clothes",
-        "s3://other/few",
-    ]
-    assert [lora.name for lora in row.loras] == ["a.safetensors", "b.safetensors"]
+    row = read_model_map(path, "gen", "/other").pipelines["vace"]
+    assert (row.weights, row.text) == ("/bucket/vace", "/other/t")
+    assert [of and of.model for of in (row.control, row.mask)] == ["/other/depth", "/other/clothes"]
+    assert [lora.file for lora in row.loras] == ["/other/few/a.safetensors", "/other/few/b.safetensors"]
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -256,11 +251,11 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 
 def test_live_map_has_every_live_model() -> None:
-    models = read_model_map(FOLDER / "models-live.yaml", "gen", "s3://bucket/weights")
+    models = read_model_map(FOLDER / "models-live.yaml", "gen", "/bucket/weights")
     assert (models.pipelines, models.models, models.live.sessions) == ({}, {}, 1)
     assert set(models.live.models) == {"gen-restyle-2", "gen-2.5", "gen-2.6", "gen-2.1"}
     (row,) = models.live.pipelines.values()
-    assert row.all_weights == ["s3://bucket/weights/sd-turbo", "s3://bucket/weights/taesd"]
+    assert (row.weights, row.vae) == ("/bucket/weights/sd-turbo", "/bucket/weights/taesd")
     assert models.live.memory == 4 * 2**30
 
 

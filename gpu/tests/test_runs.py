@@ -6,7 +6,7 @@ import errno
 import queue
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,37 +18,17 @@ from PIL import Image
 from cutroom_engine import edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
-from cutroom_engine.model_map import LivePipelineRow, PipelineRow
-from cutroom_engine.pipeline import DeviceLost, Pipeline
+from cutroom_engine.pipeline import DeviceLost, Pipeline, WeightsError
 from cutroom_engine.protocol import RunError, RunRequest
 from cutroom_engine.residents import Residents
 from cutroom_engine.runs import Run, Runner
 from cutroom_engine.styles import Shot
-from cutroom_engine.weights import WeightsError
 
 from .conftest import Ask, Clip, Inverter, model_map
 from .test_media import difference, facts, read
 
 MakeRunner = Callable[..., "World"]
 Step, Check = Callable[[float], None], Callable[[], None]
-
-
-class Shelf:
-    """A supply of weights. Those listed as unavailable are not on the disk."""
-
-    def __init__(self) -> None:
-        self.away: set[str] = set()
-        # Gets an item whenever a run looks for unavailable weights.
-        self.missed: queue.Queue[None] = queue.Queue()
-
-    def ready(self, weights: Iterable[str]) -> bool:
-        if self.away.isdisjoint(weights):
-            return True
-        self.missed.put(None)
-        return False
-
-    def missing(self, row: PipelineRow | LivePipelineRow) -> list[str]:
-        return []
 
 
 class World:
@@ -71,9 +51,9 @@ class World:
             self.loaded.append(model())
             return self.loaded[-1]
 
-        self.metrics, self.shelf = Metrics(), Shelf()
+        self.metrics = Metrics()
         residents = Residents(models.pipelines, None, load_one)
-        self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, weights=self.shelf)
+        self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, missing=lambda _: [])
         self.runner.start()
 
     def begin(self, request: RunRequest) -> tuple[Run, queue.Queue[dict[str, Any]]]:
@@ -114,7 +94,7 @@ def test_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     assert result["bytes"] == Path(request.output).stat().st_size
     assert set(result["stages"]) == {"load", "decode", "denoise", "encode"}
     assert result["engine"] == "edit"
-    named = world(weights="s3://models/wan/wan2.1-vace-1.3b" + "x" * 60)
+    named = world(weights="/models/wan/wan2.1-vace-1.3b" + "x" * 60)
     assert named.run(ask(data))[-1]["result"]["engine"] == "wan2.1-vace-1.3b" + "x" * 48
     fractions = [line["progress"] for line in lines[:-1]]
     assert fractions == sorted(fractions)
@@ -494,24 +474,6 @@ def test_stopping_server_returns_runs_immediately(world: MakeRunner, ask: Ask, c
     assert others.empty(), "a run ended twice"
 
 
-def test_run_that_waits_for_weights_does_not_delay_others(
-    world: MakeRunner, ask: Ask, clip: Clip, picture: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "_LOOK", 0.001)
-    place = world()
-    place.shelf.away = {"/vace"}
-    data = clip()
-    run, lines = place.begin(ask(data, model="gen-vton-3.6", reference=picture))
-    gone, nothing = place.begin(ask(data, model="gen-2.1"))
-    place.shelf.missed.get(timeout=120)
-    assert run.stage == "wait"
-    assert "result" in place.run(ask(data))[-1]
-    gone.cancel()
-    assert "cancelled" in until_the_end(nothing)[-1]["error"]["message"]
-    place.shelf.away = set()
-    assert "result" in until_the_end(lines)[-1]
-
-
 def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
     """An image waits for at most one video, and a video for at most one image, however many runs are waiting."""
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
@@ -545,13 +507,12 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     assert order == ["video 1", "image 1", "video 2", "image 2", "video 3"]
 
 
-@pytest.mark.parametrize("retryable", [True, False])
-def test_unavailable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
+def test_unusable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     def fail() -> None:
-        raise WeightsError("/secret/path is full", retryable=retryable)
+        raise WeightsError("/secret/path: none of its layers is one of WanPipeline")
 
     error = world(load=fail).run(ask(clip()))[-1]["error"]
-    assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": retryable}
+    assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": False}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 
 from .conftest import Ask, Clip, Inverter, model_map, no_live
-from .test_runs import Endless, Failing, Shelf
+from .test_runs import Endless, Failing
 
 Serve = Callable[..., httpx2.Client]
 
@@ -47,14 +47,14 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
         model: Callable[[], Pipeline] = Inverter,
         heartbeat: float | None = 60,
         models: ModelMap | None = None,
-        weights: Any = None,
+        missing: Callable[[Any], list[Path]] = lambda _: [],
         fetch: str = "",
         **rows: Any,
     ) -> httpx2.Client:
         models = models or model_map(**rows)
         metrics = Metrics()
         residents = Residents(models.pipelines, None, lambda _: model())
-        runner = Runner(models, residents, metrics, weights=weights or Shelf())
+        runner = Runner(models, residents, metrics, missing=missing)
         live, more = no_live(), {} if heartbeat is None else {"heartbeat": heartbeat}
         app = create_app(runner, metrics, live, fetch=fetch, **more)
         server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner, live)

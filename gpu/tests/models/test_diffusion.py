@@ -38,7 +38,7 @@ def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
     row = fields(name, weights) | changes
     if STYLES[name].conditioned and not {"control", "mask"} & set(changes):
         row["control"] = {"kind": "line"}
-    return Loader(Path, "cpu").load(PipelineRow.model_validate(row))
+    return Loader("cpu").load(PipelineRow.model_validate(row))
 
 
 def noise(count: int) -> list[Frame]:

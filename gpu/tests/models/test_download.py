@@ -20,9 +20,9 @@ import yaml
 from safetensors.torch import load_file
 
 from cutroom_engine.cards import choose
+from cutroom_engine.files import missing
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import read_model_file
-from cutroom_engine.weights import Weights
 
 from ..conftest import free_port
 from .test_diffusion import nothing, shot
@@ -185,8 +185,8 @@ def test_download_fetches_what_the_card_needs(hub: tuple[Hub, str], models: Path
     assert after.stat().st_size < 0.7 * before.stat().st_size
     chosen = choose(read_model_file(models, "gen"), None)
     for row in chosen.pipelines.values():
-        assert Weights(tmp_path / "cache").missing(row) == []
-        assert len(Loader(Path, "cpu").load(row).run(shot(row.class_name), nothing, nothing)) == 9
+        assert missing(row) == []
+        assert len(Loader("cpu").load(row).run(shot(row.class_name), nothing, nothing)) == 9
     # A second run fetches nothing.
     here.fetched.clear()
     again = prepare(url, "--download", str(models), "--card", "L40S")

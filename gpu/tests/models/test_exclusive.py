@@ -39,8 +39,8 @@ def test_models_are_created_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(transformers.PreTrainedModel, "from_pretrained", classmethod(slowly))
     makers = [
-        lambda: Loader(Path, "cpu").load(row),
-        lambda: load_live(live, Path, "cpu"),
+        lambda: Loader("cpu").load(row),
+        lambda: load_live(live, "cpu"),
         lambda: Depth(Path(depth), "cpu"),
     ]
     with ThreadPoolExecutor(len(makers)) as threads:

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def load(folder: Path, **changes: Any) -> LiveDiffusion:
     row = live_row(folder, pixels=64 * 64, **changes)
-    return load_live(LivePipelineRow.model_validate(row), Path, "cpu")
+    return load_live(LivePipelineRow.model_validate(row), "cpu")
 
 
 def noise(width: int = SIZE[0], height: int = SIZE[1], narrow: bool = False) -> wire.Picture:

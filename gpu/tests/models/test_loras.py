@@ -8,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from cutroom_engine.weights import WeightsError
+from cutroom_engine.pipeline import WeightsError
 
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make

@@ -93,7 +93,7 @@ def test_processor_encodes_if_the_encoder_does_not_fit(weights: Path, monkeypatc
 
 def test_rows_with_the_same_weights_share_them(weights: Path) -> None:
     text = str(weights / "WanPipeline")
-    loader = Loader(Path, "cpu")
+    loader = Loader("cpu")
     drawn = loader.load(row(weights, "WanVACEPipeline", control={"kind": "line"}, text=text, shift=3.0))
     mask = {"model": str(weights / "parser"), "labels": ["Shirt"]}
     masked = loader.load(row(weights, "WanVACEPipeline", mask=mask, text=text, shift=5.0))
@@ -117,7 +117,7 @@ def test_rows_with_the_same_weights_share_them(weights: Path) -> None:
 
 
 def test_different_weights_are_not_shared(weights: Path, tmp_path: Path) -> None:
-    loader = Loader(Path, "cpu")
+    loader = Loader("cpu")
     plain = loader.load(row(weights, "WanPipeline"))
     for changes in (
         {"loras": [{"file": lora(tmp_path)}]},
