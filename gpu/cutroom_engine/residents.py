@@ -45,6 +45,16 @@ class Residents:
         _logger.info("loaded a pipeline", extra={"pipeline": name, "seconds": round(time.monotonic() - began, 3)})
         return pipeline
 
+    def preload(self, name: str) -> None:
+        """Loads the pipeline if it fits next to those that are in memory."""
+        if self._fits(name):
+            self.get(name)
+
+    def both_fit(self, name: str, other: str) -> bool:
+        """Reports whether the two pipelines fit into memory together. Then get does not evict the one that was used
+        last."""
+        return self._memory is not None and self._together(name, other) <= self._memory
+
     def evict_all(self) -> None:
         """Releases all memory, even of a pipeline that failed to load. The garbage collector must run, because a
         pipeline's parts refer to each other."""
@@ -53,8 +63,10 @@ class Residents:
             self._evict(name)
 
     def _fits(self, name: str) -> bool:
-        rows = [self._rows[one] for one in (*self._resident, name)]
-        return self._memory is not None and together(map(footprint, rows)) <= self._memory
+        return self._memory is not None and self._together(*self._resident, name) <= self._memory
+
+    def _together(self, *names: str) -> int:
+        return together(footprint(self._rows[name]) for name in names)
 
     def _evict(self, name: str) -> None:
         self._resident.pop(name).close()

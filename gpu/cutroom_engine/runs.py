@@ -60,6 +60,8 @@ class Run:
     def __init__(self, request: RunRequest, notify: Notify, traceparent: str = "") -> None:
         self.request, self.image = request, request.kind == "image"
         self.stage = "wait"
+        # Whether the run needs more memory than is free next to a video's pipeline.
+        self.alone = False
         self.accepted_at = time.monotonic()
         self.log = {"job": request.job, "model": request.model}
         if found := _TRACEPARENT.fullmatch(traceparent):
@@ -118,8 +120,9 @@ class Run:
 class Runner:
     """Performs runs in a separate thread, one at a time.
 
-    If both images and videos are waiting, they alternate, because the sender of an image waits for the response: so
-    it waits for at most one video. Among images and among videos, runs start in order of arrival.
+    The sender of an image waits for the response. If the pipelines of the image and of a running video fit into memory
+    together, the image runs between two steps of the video, at most one image per step. Otherwise images and videos
+    alternate, so an image waits for at most one video. Among images and among videos, runs start in order of arrival.
     """
 
     def __init__(
@@ -145,6 +148,8 @@ class Runner:
         # The accepted runs that have not ended yet, in order of arrival.
         self._runs: list[Run] = []
         self._current: Run | None = None
+        # The video that waits while an image runs between two of its steps.
+        self._paused: Run | None = None
         self._last_was_image = False
         self._stopped = False
         self._broken = False
@@ -205,6 +210,11 @@ class Runner:
         """The pipelines in memory."""
         return self._residents.names()
 
+    def loaded(self) -> list[str]:
+        """The models whose pipelines are all in memory."""
+        resident = {*self._residents.names(), None}
+        return [name for name, row in self._models.models.items() if {row.pipeline, row.first} <= resident]
+
     def missing(self) -> list[str]:
         """Returns the files that pipelines need and that do not exist."""
         models = self._models
@@ -259,18 +269,53 @@ class Runner:
             return None
 
     def _work(self) -> None:
+        self._preload()
         while (run := self._next()) is not None:
-            line, outcome = _BROKEN.line(), "engine_error"
-            stages = Stages()
-            try:
-                if not self._broken:
-                    line, outcome = self._outcome(run, stages)
-            finally:
-                self._current = None
-                with self._changed:
-                    self._runs.remove(run)
-                self._metrics.ended(run.request.model, outcome, time.monotonic() - run.accepted_at, stages.seconds())
-                run.end(line)
+            self._perform(run)
+
+    def _preload(self) -> None:
+        """Loads the pipelines for images, because the sender of an image waits for the response."""
+        for name, row in self._models.pipelines.items():
+            if row.takes == "image" and not self._missing(row):
+                try:
+                    self._residents.preload(name)
+                except Exception:
+                    _logger.exception("cannot load a pipeline", extra={"pipeline": name})
+
+    def _perform(self, run: Run) -> None:
+        line, outcome = _BROKEN.line(), "engine_error"
+        stages = Stages()
+        try:
+            if not self._broken:
+                line, outcome = self._outcome(run, stages)
+        except _Postponed:
+            return
+        finally:
+            self._current = self._paused
+        with self._changed:
+            self._runs.remove(run)
+        self._metrics.ended(run.request.model, outcome, time.monotonic() - run.accepted_at, stages.seconds())
+        run.end(line)
+
+    def _perform_image(self, video: Run, name: str, stages: Stages) -> None:
+        """Performs a waiting image between two steps of a video with this pipeline."""
+        with self._changed:
+            waiting = [run for run in self._runs if run.image and not run.alone]
+        fitting = (run for run in waiting if self._residents.both_fit(self._pipeline_of(run.request), name))
+        image = next(fitting, None)
+        if image is None:
+            return
+        self._residents.get(name)  # so that the image's pipeline does not evict it
+        began = time.monotonic()
+        self._paused, self._current = video, image
+        try:
+            self._perform(image)
+        finally:
+            self._paused = None
+        stages.pause("denoise", time.monotonic() - began)
+        if self._broken:
+            raise DeviceLost
+        video.check()
 
     def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
         """Performs a run. Returns the last line for the caller, and the outcome as a word."""
@@ -298,6 +343,10 @@ class Runner:
             _logger.exception("the device is lost", extra=log)
             return _BROKEN.line(), "device_lost"
         except MemoryError:
+            if self._paused is not None:
+                _logger.info("out of memory; the image waits for the end of the video", extra=log)
+                run.alone, run.stage = True, "wait"
+                raise _Postponed from None
             _logger.warning("out of memory", extra=log, exc_info=True)
             return _TOO_LARGE.line(), "out_of_memory"
         except WeightsError:
@@ -315,6 +364,8 @@ class Runner:
             self._edit(run, name, stages)
             return
         except MemoryError:
+            if self._paused is not None:
+                raise
             _logger.warning("out of memory; trying again without other pipelines", extra=run.log)
         # Evict outside of the exception handler, because its traceback keeps tensors alive.
         self._residents.evict_all()
@@ -325,15 +376,19 @@ class Runner:
         for row in self._rows_of(run.request):
             if absent := self._missing(row):
                 raise WeightsError(f"{absent[0]}: no such file")
-        first, spent = None, 0.0
+        first, before = None, stages.working
         if (editor := self._models.models[run.request.model].first) is not None:
-            edit, began = self._begin(run, editor, lambda _, stage: run.report(0, stage), stages), time.monotonic()
-            first, spent = edit.first_picture(), time.monotonic() - began
+            first = self._begin(run, editor, lambda _, stage: run.report(0, stage), stages).first_picture()
             run.report(0, "load")
-        edit, began = self._begin(run, name, run.report, stages), time.monotonic()
-        edit.run(first)
+
+        def report(fraction: float, stage: str) -> None:
+            run.report(fraction, stage)
+            if not run.image:
+                self._perform_image(run, name, stages)
+
+        self._begin(run, name, report, stages).run(first)
         run.report(1, "encode")
-        self._estimates.ended(name, run.request, spent + time.monotonic() - began)
+        self._estimates.ended(name, run.request, stages.working - before)
 
     def _begin(self, run: Run, name: str, report: Report, stages: Stages) -> Edit:
         """Returns an edit with the pipeline, which is loaded if it is not in memory."""
@@ -385,6 +440,10 @@ class Runner:
             longest = self._estimates.longest(name, request)
             said += f" The longest clip that would finish in time is {longest} s long." if longest else ""
         raise RunError("invalid_input", said)
+
+
+class _Postponed(Exception):
+    """Raised if an image needs more memory than is free next to a video's pipeline."""
 
 
 def _spoken(seconds: float) -> str:

@@ -73,7 +73,7 @@ def create_app(
         status = runner.health()
         if status == "ok" and live.lost:
             status = "device lost"
-        health: dict[str, object] = {"status": status, "resident": runner.resident()}
+        health: dict[str, object] = {"status": status, "resident": runner.resident(), "loaded": runner.loaded()}
         if missing := await asyncio.to_thread(runner.missing):
             health |= {"missing": missing, "fetch": fetch}
         return JSONResponse(health, 200 if status == "ok" else 503)

@@ -25,6 +25,15 @@ class Stages:
         finally:
             self._seconds[name] += time.monotonic() - began
 
+    def pause(self, name: str, seconds: float) -> None:
+        """Subtracts from the stage the time of other work."""
+        self._seconds[name] -= seconds
+
+    @property
+    def working(self) -> float:
+        """The seconds of all stages except loading."""
+        return sum(seconds for name, seconds in self._seconds.items() if name != "load")
+
     def timed(self, name: str, items: Iterator[Frame]) -> Iterator[Frame]:
         """Adds to the stage the time that the iterator needs to produce its items."""
         while True:

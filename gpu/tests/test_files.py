@@ -118,7 +118,8 @@ def test_health_lists_missing_files_and_runs_fail_at_once(serve: Serve, weights:
     client = serve(models=models, missing=missing, fetch="fetch it")
     health = client.get("/healthz")
     assert health.status_code == 200
-    assert health.json() == {"status": "ok", "resident": [], "missing": [str(gone)], "fetch": "fetch it"}
+    missed = {"missing": [str(gone)], "fetch": "fetch it"}
+    assert health.json() == {"status": "ok", "resident": [], "loaded": [], **missed}
     answer = client.post("/v1/runs", json=ask(clip()).model_dump())
     assert answer.status_code == 422
     assert answer.json()["error"] == {

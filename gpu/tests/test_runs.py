@@ -41,6 +41,7 @@ class World:
         waiting: int = 8,
         load: Callable[[], None] = lambda: None,
         teraflops: float | None = None,
+        memory: int | None = None,
         **pipeline: Any,
     ) -> None:
         models = model_map(teraflops=teraflops, **pipeline)
@@ -52,7 +53,7 @@ class World:
             return self.loaded[-1]
 
         self.metrics = Metrics()
-        residents = Residents(models.pipelines, None, load_one)
+        residents = Residents(models.pipelines, memory, load_one)
         self.runner = Runner(models, residents, self.metrics, root=root, waiting=waiting, missing=lambda _: [])
         self.runner.start()
 
@@ -475,7 +476,7 @@ def test_stopping_server_returns_runs_immediately(world: MakeRunner, ask: Ask, c
 
 
 def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
-    """An image waits for at most one video, and a video for at most one image, however many runs are waiting."""
+    """Without memory for two pipelines, an image waits for at most one video, and a video for at most one image."""
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):
@@ -490,11 +491,8 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     def video(name: str) -> RunRequest:
         return ask(data, prompt=name)
 
-    def still(name: str) -> RunRequest:
-        request = ask(picture, mime="image/png", model="gen-image-2", kind="image", prompt=name)
-        return request.model_copy(update={"output": request.folder + "/output.png"})
-
-    asked = [video("video 1"), video("video 2"), video("video 3"), still("image 1"), still("image 2")]
+    asked = [video("video 1"), video("video 2"), video("video 3")]
+    asked += [still(ask, picture, prompt=name) for name in ("image 1", "image 2")]
     first = [place.begin(asked[0])[1]]
     order = [begun.get(timeout=120)]
     rest = [place.begin(request)[1] for request in asked[1:]]
@@ -513,6 +511,95 @@ def test_unusable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip) 
 
     error = world(load=fail).run(ask(clip()))[-1]["error"]
     assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": False}
+
+
+class Gated(Inverter):
+    """A model whose videos wait before each step. Images fail as long as there are failures left."""
+
+    def __init__(self, stepped: queue.Queue[None], go_on: queue.Queue[None], failures: list[Exception]) -> None:
+        super().__init__()
+        self._stepped, self._go_on, self._failures = stepped, go_on, failures
+
+    def run(self, shot: Shot, on_step: Step, check: Check) -> list[Frame]:
+        def gated(share: float) -> None:
+            self._stepped.put(None)
+            self._go_on.get(timeout=120)
+            on_step(share)
+
+        if shot.length == 1 and self._failures:
+            raise self._failures.pop(0)
+        return super().run(shot, on_step if shot.length == 1 else gated, check)
+
+
+class Busy:
+    """A server with much memory that performs a video, one step at a time."""
+
+    def __init__(self, world: MakeRunner, ask: Ask, data: Path, *failures: Exception) -> None:
+        self.stepped, self.go_on = queue.Queue[None](), queue.Queue[None]()
+        self.place = world(lambda: Gated(self.stepped, self.go_on, list(failures)), memory=2**40)
+        self.video, self.lines = self.place.begin(ask(data, duration=1.7))
+        self.stepped.get(timeout=120)
+
+    def step(self) -> None:
+        self.go_on.put(None)
+        self.stepped.get(timeout=120)
+
+    def finish(self) -> list[dict[str, Any]]:
+        for _ in range(6):
+            self.go_on.put(None)
+        return until_the_end(self.lines)
+
+
+def still(ask: Ask, picture: Path, **changes: Any) -> RunRequest:
+    request = ask(picture, mime="image/png", model="gen-image-2", kind="image", **changes)
+    return request.model_copy(update={"output": request.folder + "/output.png"})
+
+
+def test_images_run_between_the_steps_of_a_video(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
+    data = clip("testsrc2=s=96x64:r=10:d=1.7")
+    busy = Busy(world, ask, data)
+    runner = busy.place.runner
+    assert runner.resident() == ["image", "edit"], "the pipeline for images was not loaded in advance"
+    assert runner.loaded() == ["gen-2.5", "gen-image-2"]
+    both = [busy.place.begin(still(ask, picture))[1] for _ in range(2)]
+    busy.step()
+    assert "result" in until_the_end(both[0])[-1]
+    assert both[1].empty(), "more than one image ran in a step"
+    busy.step()
+    assert "result" in until_the_end(both[1])[-1]
+    assert runner.unfinished() == 1, "the video ended first"
+    assert "result" in busy.finish()[-1]
+    assert len(busy.place.loaded) == 2, "a pipeline was loaded twice"
+    alone = ask(data, duration=1.7)
+    world().run(alone)
+    assert Path(busy.video.request.output).read_bytes() == Path(alone.output).read_bytes()
+
+
+def test_image_that_does_not_fit_waits_for_the_video(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
+    busy = Busy(world, ask, clip("testsrc2=s=96x64:r=10:d=1.7"), MemoryError())
+    _, lines = busy.place.begin(still(ask, picture))
+    busy.step()
+    assert "result" in busy.finish()[-1]
+    assert "result" in until_the_end(lines)[-1]
+    assert not any(model.closed for model in busy.place.loaded)
+
+
+def test_image_that_loses_the_device_ends_the_video(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
+    busy = Busy(world, ask, clip("testsrc2=s=96x64:r=10:d=1.7"), DeviceLost())
+    _, lines = busy.place.begin(still(ask, picture))
+    busy.go_on.put(None)
+    for ended in (until_the_end(lines), until_the_end(busy.lines)):
+        assert ended[-1]["error"]["message"] == "The engine has lost its device."
+    assert busy.place.runner.health() == "device lost"
+
+
+def test_video_can_be_cancelled_while_an_image_waits(world: MakeRunner, ask: Ask, clip: Clip, picture: Path) -> None:
+    busy = Busy(world, ask, clip("testsrc2=s=96x64:r=10:d=1.7"))
+    _, lines = busy.place.begin(still(ask, picture))
+    busy.video.cancel()
+    busy.go_on.put(None)
+    assert "cancelled" in until_the_end(busy.lines)[-1]["error"]["message"]
+    assert "result" in until_the_end(lines)[-1]
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_run_sends_progress_and_result(serve: Serve, clip: Clip, ask: Ask) -> No
 
 def test_health_lists_resident_pipelines(serve: Serve, clip: Clip, ask: Ask) -> None:
     client = serve()
-    assert client.get("/healthz").json() == {"status": "ok", "resident": []}
+    assert client.get("/healthz").json() == {"status": "ok", "resident": [], "loaded": []}
     lines_of(client, ask(clip()).model_dump())
-    assert client.get("/healthz").json() == {"status": "ok", "resident": ["edit"]}
+    assert client.get("/healthz").json() == {"status": "ok", "resident": ["edit"], "loaded": ["gen-2.5"]}
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(models: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def begin(program: tuple[str, ...] = ("-m", "cutroom_engine")) -> tuple[subprocess.Popen[bytes], httpx2.Client]:
+    def begin(
+        program: tuple[str, ...] = ("-m", "cutroom_engine"), **settings: str
+    ) -> tuple[subprocess.Popen[bytes], httpx2.Client]:
         address = f"127.0.0.1:{free_port()}"
         env = {"CUTROOM_ENGINE_MODELS": str(models), "CUTROOM_ENGINE_DEVICE": "cpu", "CUTROOM_ENGINE_ADDR": address}
-        process = subprocess.Popen([sys.executable, *program], env=os.environ | env, cwd=Path(__file__).parents[2])
+        process = subprocess.Popen(
+            [sys.executable, *program], env=os.environ | env | settings, cwd=Path(__file__).parents[2]
+        )
         started.append(process)
         client = httpx2.Client(base_url=f"http://{address}", timeout=120)
         for _ in range(6000):
@@ -109,6 +113,23 @@ def test_concurrent_callers_are_served(client: httpx2.Client, clip: Clip, ask: A
         answers = list(pool.map(lambda request: lines_of(client, request.model_dump()), requests))
     assert all("result" in lines[-1] for lines in answers)
     assert len({Path(request.output).read_bytes() for request in requests}) == 1
+
+
+def test_image_runs_during_a_video(start: Start, clip: Clip, ask: Ask, picture: Path) -> None:
+    """The image ends long before the video, whose result does not change."""
+    _, client = start(CUTROOM_ENGINE_MEMORY="1024GiB")
+    data = clip("testsrc2=s=96x64:r=10:d=6")
+    plain, video = ask(data, duration=6), ask(data, duration=6)
+    assert "result" in lines_of(client, plain.model_dump())[-1]
+    still = ask(picture, mime="image/png", model="gen-image-2", kind="image")
+    still = still.model_copy(update={"output": still.folder + "/output.png"})
+    with client.stream("POST", "/v1/runs", json=video.model_dump()) as answer:
+        lines = answer.iter_lines()
+        assert any(0 < json.loads(line)["progress"] < 0.2 for line in lines)
+        assert "result" in lines_of(client, still.model_dump())[-1]
+        assert "cutroom_engine_unfinished_runs 1.0" in client.get("/metrics").text, "the video ended first"
+        assert "result" in json.loads(list(lines)[-1])
+    assert Path(video.output).read_bytes() == Path(plain.output).read_bytes()
 
 
 def test_server_survives_invalid_input(client: httpx2.Client, clip: Clip, ask: Ask, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/platform/trace"
 )
 
@@ -92,21 +93,33 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
 func (e *Engine) Health(ctx context.Context) error {
+	_, err := e.loaded(ctx)
+	return err
+}
+
+// loaded returns the models that a healthy server has in memory, as far as the server reports them.
+func (e *Engine) loaded(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+"/healthz", nil)
 	if err != nil {
-		return fmt.Errorf("engineserver: %w", err)
+		return nil, fmt.Errorf("engineserver: %w", err)
 	}
 	response, err := e.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("engineserver: %w", err)
+		return nil, fmt.Errorf("engineserver: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("engineserver: the health check returned status %d", response.StatusCode)
+		return nil, fmt.Errorf("engineserver: the health check returned status %d", response.StatusCode)
 	}
-	return nil
+	var health struct {
+		Loaded []string `json:"loaded"`
+	}
+	if boundedjson.Read(response.Body, maxLine, maxValues, &health) != nil {
+		return nil, nil // the status shows that the server is healthy
+	}
+	return health.Loaded, nil
 }
 
 // Run edits as specified by [engine.Engine], and reports the server's stages. When the context ends, it closes the

@@ -49,7 +49,10 @@ func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{P
 func (p *Pool) Health(ctx context.Context) error {
 	checks := make(chan error, len(p.members))
 	for _, m := range p.members {
-		go func() { checks <- m.check(ctx) }()
+		go func() {
+			_, err := m.check(ctx)
+			checks <- err
+		}()
 	}
 	var wrong error
 	for range p.members {
@@ -62,45 +65,54 @@ func (p *Pool) Health(ctx context.Context) error {
 	return wrong
 }
 
-func (m *member) check(ctx context.Context) (err error) {
+func (m *member) check(ctx context.Context) (loaded []string, err error) {
 	defer panics.Error(&err)
-	return m.Health(ctx)
+	return m.loaded(ctx)
 }
 
-// Run prefers a server that accepts runs. If no server does, it waits for the least loaded one.
+// Run chooses the least loaded server that accepts runs. Among equally loaded servers, it prefers one that has the
+// model in memory. If no server accepts runs, Run waits for the least loaded one.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
-	m := p.choose(ctx)
+	m := p.choose(ctx, spec.Model)
 	defer p.leave(m)
 	return m.Run(ctx, spec, progress)
 }
 
-func (p *Pool) choose(ctx context.Context) *member {
-	var down []*member
-	for {
-		m := p.take(down)
-		if m == nil {
-			return p.take(nil)
-		}
-		if len(p.members) == 1 || m.Health(ctx) == nil {
-			return m
-		}
-		p.leave(m)
-		down = append(down, m)
-	}
+// candidate is a server that may get a run. The numbers are 1 if the server is down, and if it lacks the model.
+type candidate struct {
+	*member
+	down, cold int
 }
 
-// take picks the least loaded server that is not listed in down, and counts the run. It returns nil if all servers
-// are listed.
-func (p *Pool) take(down []*member) *member {
+func (p *Pool) choose(ctx context.Context, model string) *member {
+	candidates := make([]candidate, len(p.members))
+	var checks sync.WaitGroup
+	for i, m := range p.members {
+		candidates[i] = candidate{member: m}
+		if len(p.members) > 1 {
+			checks.Go(func() { candidates[i] = m.candidate(ctx, model) })
+		}
+	}
+	checks.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	up := slices.DeleteFunc(slices.Clone(p.members), func(m *member) bool { return slices.Contains(down, m) })
-	if len(up) == 0 {
-		return nil
+	best := slices.MinFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.down, b.down), cmp.Compare(a.runs, b.runs), cmp.Compare(a.cold, b.cold))
+	}).member
+	best.runs++
+	return best
+}
+
+func (m *member) candidate(ctx context.Context, model string) candidate {
+	c := candidate{member: m}
+	loaded, err := m.check(ctx)
+	if err != nil {
+		c.down = 1
 	}
-	fewest := slices.MinFunc(up, func(a, b *member) int { return cmp.Compare(a.runs, b.runs) })
-	fewest.runs++
-	return fewest
+	if !slices.Contains(loaded, model) {
+		c.cold = 1
+	}
+	return c
 }
 
 func (p *Pool) leave(m *member) {

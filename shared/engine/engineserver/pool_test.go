@@ -90,6 +90,25 @@ func TestPoolDistributesRuns(t *testing.T) {
 	p.runs.Wait()
 }
 
+func TestPoolPrefersServersWithTheModelInMemory(t *testing.T) {
+	p := newPool(t, "a", "b")
+	warm := p.servers["b"].Config.Handler
+	p.servers["b"].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			_, _ = w.Write([]byte(`{"status":"ok","loaded":["other","gen-2.5"]}`))
+			return
+		}
+		warm.ServeHTTP(w, r)
+	})
+	if first, second := p.run(), p.run(); first != "b" || second != "a" {
+		t.Errorf("the runs went to %s and %s, want b, and then a, which has fewer runs", first, second)
+	}
+	for _, finish := range p.finish {
+		close(finish)
+	}
+	p.runs.Wait()
+}
+
 // A server is used again after it recovers.
 func TestPoolAvoidsServersThatAreDown(t *testing.T) {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
