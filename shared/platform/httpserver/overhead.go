@@ -10,17 +10,12 @@ import (
 )
 
 // OverheadConn closes a connection whose client sends many bytes that are not content. Otherwise, endless empty frames
-// of a WebSocket would use up the processor.
+// of a WebSocket would use up the processor. It allows `burst` bytes without content, and perSecond more each second.
 type OverheadConn struct {
 	net.Conn
 	burst, perSecond  int64
 	began             time.Time
 	received, content atomic.Int64
-}
-
-// NewOverheadConn allows `burst` bytes without content, and perSecond more each second.
-func NewOverheadConn(c net.Conn, burst, perSecond int64) *OverheadConn {
-	return &OverheadConn{Conn: c, burst: burst, perSecond: perSecond, began: time.Now()}
 }
 
 // AddContent records that this many bytes of content have been read.
@@ -41,16 +36,18 @@ func (c *OverheadConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// OverheadWriter makes an upgraded connection an OverheadConn.
+// OverheadWriter makes an upgraded connection an OverheadConn, which Hijack stores in Conn.
 type OverheadWriter struct {
 	http.ResponseWriter
 	Burst, PerSecond int64
+	Conn             *OverheadConn
 }
 
-func (w OverheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *OverheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	network, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	return NewOverheadConn(network, w.Burst, w.PerSecond), buffer, nil
+	w.Conn = &OverheadConn{Conn: network, burst: w.Burst, perSecond: w.PerSecond, began: time.Now()}
+	return w.Conn, buffer, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/platform/httpserver"
 )
 
 const (
@@ -62,13 +63,13 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 }
 
 // limitPings returns a function that is called for each ping. It closes the connection after too many.
-func (h *hijacker) limitPings() func(context.Context, []byte) bool {
+func limitPings(upgrade *httpserver.OverheadWriter) func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {
 		if pings.Allow() {
 			return true
 		}
-		h.network.Close()
+		upgrade.Conn.Close()
 		return false
 	}
 }

@@ -214,6 +214,7 @@ func TestReturningClientKeepsItsPlace(t *testing.T) {
 	first.waits(1, 3)
 	third.waits(3, 3)
 	first.leave()
+	third.waits(2, 2)
 	holder.leave()
 	second.begins() // a slot does not wait for a client that has left
 	first = w.queues(token)

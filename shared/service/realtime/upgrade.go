@@ -1,10 +1,8 @@
 package realtime
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -45,38 +43,24 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	}
 }
 
-type hijacker struct {
-	http.ResponseWriter
-	network *httpserver.OverheadConn
-}
-
-func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	network, buffer, err := http.NewResponseController(h.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	h.network = httpserver.NewOverheadConn(network, maxOverhead, overheadRate)
-	if tcp, ok := network.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer)
-	}
-	return h.network, buffer, nil
-}
-
 // accept upgrades a request. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
-	h := &hijacker{ResponseWriter: w}
-	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
+	upgrade := &httpserver.OverheadWriter{ResponseWriter: w, Burst: maxOverhead, PerSecond: overheadRate}
+	conn, err := websocket.Accept(upgrade, r, &websocket.AcceptOptions{
 		// Origins are checked after authentication. A wrong origin is rejected on the open connection.
 		InsecureSkipVerify: true,
-		OnPingReceived:     h.limitPings(),
+		OnPingReceived:     limitPings(upgrade),
 		// Compression would not make JPEG frames smaller.
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
 		return nil
 	}
+	if tcp, ok := upgrade.Conn.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer)
+	}
 	conn.SetReadLimit(maxText)
-	return &socket{Conn: conn, network: h.network, times: times, writing: make(chan struct{}, 1)}
+	return &socket{Conn: conn, network: upgrade.Conn, times: times, writing: make(chan struct{}, 1)}
 }
 
 func (s *socket) send(ctx context.Context, message any) error {

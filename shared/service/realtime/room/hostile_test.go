@@ -2,12 +2,14 @@ package room
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"regexp"
 	"runtime"
@@ -282,6 +284,38 @@ func TestPingFloodDisconnects(t *testing.T) {
 			return
 		}
 	}
+}
+
+// The library's Close waits without limit for the rest of a message.
+func TestHalfMessageAfterLeaveDelaysNoEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	var network net.Conn
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, kind, address string) (net.Conn, error) {
+		var err error
+		network, err = (&net.Dialer{}).DialContext(ctx, kind, address)
+		return network, err
+	}}}
+	socket, _, err := websocket.Dial(t.Context(), w.http.URL+Path+r.Name()+"/rtc?access_token="+w.token(r, true),
+		&websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer network.Close()
+	leaves := livekit.Marshal(&livekit.SignalRequest{Leave: &livekit.LeaveRequest{}})
+	if err := socket.Write(t.Context(), websocket.MessageBinary, leaves); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := network.Write([]byte("\x82\xff\x00\x00\x00\x00\x00\x01\x86\xa0\x00\x00\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the participant leaves", func() bool { return !r.has(r.publisher) })
+	closed := make(chan bool)
+	go func() {
+		r.Close(livekit.ReasonRoomDeleted)
+		close(closed)
+	}()
+	await.Receive(t, "the end of the room", closed)
 }
 
 func heap() int {

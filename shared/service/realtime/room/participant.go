@@ -34,7 +34,7 @@ type participant struct {
 
 	mu sync.Mutex
 	// socket is nil while the signaling connection is lost.
-	socket *websocket.Conn
+	socket *socket
 	// away is the timer that removes a participant that does not reconnect.
 	away *time.Timer
 	// The client sends the offers for the peer own, and the server sends the offers for the peer other. In version 1
@@ -122,7 +122,7 @@ func (p *participant) bitrate() (bitrate int, active bool) {
 }
 
 // attach replaces the participant's socket. It returns false if the participant has left.
-func (p *participant) attach(socket *websocket.Conn) bool {
+func (p *participant) attach(socket *socket) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.left {
@@ -140,7 +140,7 @@ func (p *participant) attach(socket *websocket.Conn) bool {
 }
 
 // detach records that the socket was lost. The participant is removed unless it reconnects.
-func (p *participant) detach(socket *websocket.Conn) {
+func (p *participant) detach(socket *socket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.socket != socket || p.left {
@@ -168,13 +168,14 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 	// Exit the room first, so that the client can rejoin.
 	p.room.exit(p)
 	if socket != nil {
-		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
+		defer socket.cut().Stop()
 		p.write(socket, leave(why, action))
-		_ = socket.Close(websocket.StatusNormalClosure, "") // fails if the client has disconnected
-		cut.Stop()
 	}
 	if err := errors.Join(p.own.Close(), p.other.Close()); err != nil {
 		p.room.server.config.Logger.Error("cannot close a WebRTC connection", "error", err)
+	}
+	if socket != nil {
+		socket.close(websocket.StatusNormalClosure, "")
 	}
 }
 
@@ -193,7 +194,7 @@ func (p *participant) say(message *livekit.SignalResponse) {
 	}
 }
 
-func (p *participant) write(socket *websocket.Conn, message *livekit.SignalResponse) {
+func (p *participant) write(socket *socket, message *livekit.SignalResponse) {
 	p.talking.Lock()
 	defer p.talking.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sayTime)

@@ -219,31 +219,47 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	defer socket.CloseNow()
 	nobody := &participant{room: &Room{server: s}}
 	nobody.write(socket, leave(livekit.ReasonRoomDeleted, livekit.ActionDisconnect))
-	_ = socket.Close(websocket.StatusNormalClosure, "")
+	socket.close(websocket.StatusNormalClosure, "")
 }
 
 // accept upgrades a request from any origin, because the token authorizes it. If it fails, the
 // library has already responded.
-func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+func accept(w http.ResponseWriter, r *http.Request) (*socket, error) {
 	httpserver.TrimUpgrade(r.Header)
-	var socket *websocket.Conn
+	upgrade := &httpserver.OverheadWriter{ResponseWriter: w, Burst: maxBurst, PerSecond: maxPerSecond}
 	pings := rate.NewLimiter(5, 50)
 	mayPing := func(context.Context, []byte) bool {
 		allowed := pings.Allow()
 		if !allowed {
-			go socket.CloseNow()
+			upgrade.Conn.Close()
 		}
 		return allowed
 	}
-	limited := httpserver.OverheadWriter{ResponseWriter: w, Burst: maxBurst, PerSecond: maxPerSecond}
-	socket, err := websocket.Accept(limited, r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(upgrade, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
 		OnPingReceived: mayPing,
 	})
-	if err == nil {
-		socket.SetReadLimit(maxSignal)
+	if err != nil {
+		return nil, err
 	}
-	return socket, err
+	conn.SetReadLimit(maxSignal)
+	return &socket{conn, upgrade.Conn}, nil
+}
+
+// socket is a participant's signaling connection.
+type socket struct {
+	*websocket.Conn
+	network *httpserver.OverheadConn
+}
+
+// cut closes the network connection after leaveTime.
+func (s *socket) cut() *time.Timer { return time.AfterFunc(leaveTime, func() { s.network.Close() }) }
+
+// close closes the connection and waits up to leaveTime for the client's reply. If a client stalls in the middle of a
+// message, the library would wait forever, and CloseNow would wait for it.
+func (s *socket) close(code websocket.StatusCode, reason string) {
+	defer s.cut().Stop()
+	_ = s.Close(code, reason) // fails if the client has disconnected
 }
 
 func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
@@ -267,7 +283,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		if p == nil || p.version != join.Version || !p.attach(socket) {
 			nobody := &participant{room: room}
 			nobody.write(socket, leave(livekit.ReasonStateMismatch, livekit.ActionReconnect))
-			_ = socket.Close(websocket.StatusNormalClosure, "")
+			socket.close(websocket.StatusNormalClosure, "")
 			return
 		}
 		p.resumed(join.Request)
@@ -277,7 +293,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 	p, err := newParticipant(room, grant, join.Version)
 	if err != nil {
 		s.config.Logger.Error("cannot add a participant", "session", room.config.Session, "error", err)
-		_ = socket.Close(websocket.StatusInternalError, "Internal error")
+		socket.close(websocket.StatusInternalError, "Internal error")
 		return
 	}
 	if !p.attach(socket) || !room.enter(p) {
@@ -289,7 +305,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 }
 
 // follow handles a participant's messages until its socket is closed.
-func (s *Server) follow(p *participant, socket *websocket.Conn) {
+func (s *Server) follow(p *participant, socket *socket) {
 	if p.listen(socket) {
 		p.end(livekit.ReasonClientInitiated, livekit.ActionDisconnect)
 		return

@@ -73,11 +73,11 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 }
 
 // listen handles a client's messages until the socket is closed. left reports whether the client has left the room.
-func (p *participant) listen(socket *websocket.Conn) (left bool) {
+func (p *participant) listen(socket *socket) (left bool) {
 	// A joining client sends a few dozen messages, including two of 20 kB.
 	signals, began := rate.NewLimiter(50, 300), time.Now()
 	for {
-		content, err := read(socket)
+		content, err := read(socket.Conn)
 		if err != nil {
 			return false
 		}
