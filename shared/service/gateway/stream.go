@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -8,6 +9,12 @@ import (
 
 	"cutroom/shared/domain/usage"
 )
+
+// A stream occupies a place on its server until it has been sent. So a caller may delay a stream by callerDelay and, for
+// each slowestCaller bytes sent, by another second.
+const callerDelay, slowestCaller = 20 * time.Second, 4 << 10
+
+var errSlowCaller = errors.New("gateway: the caller reads the stream too slowly")
 
 // maxUnsent is the maximum number of bytes to collect before sending while more input is available.
 const maxUnsent = 16 << 10
@@ -33,6 +40,9 @@ type streamWriter struct {
 	// started means that the header has been sent. keepAliveStopped means that no more keep-alives may be sent.
 	started, keepAliveStopped bool
 	err                       error // the error of the last send
+	// waited is the time that sends have taken, and sent is the number of bytes sent.
+	waited time.Duration
+	sent   int
 }
 
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
@@ -111,17 +121,24 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send sends the collected output. It fails if the caller has disconnected.
+// send sends the collected output. It fails if the caller has disconnected or reads too slowly.
 func (s *streamWriter) send() error {
-	if len(s.out) == 0 {
+	if len(s.out) == 0 || s.err != nil {
 		return s.err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
+	began := time.Now()
 	if _, s.err = s.w.Write(s.out); s.err == nil {
 		s.err = s.controller.Flush()
+	}
+	s.waited += time.Since(began)
+	s.sent += len(s.out)
+	if s.waited > callerDelay+time.Duration(s.sent)*time.Second/slowestCaller && s.err == nil {
+		s.err = errSlowCaller
+		_ = s.controller.SetWriteDeadline(began) // the stream must not seem to be complete
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil
