@@ -27,12 +27,13 @@ type graph struct {
 	crisp bool
 	// restless is true if a texture jumps, or moves farther per frame than an encoder searches for motion.
 	restless bool
-	// fps is 0 for a single picture.
-	fps    int
-	frames *ffmpeg.Frames
-	inputs []ffmpeg.Source
-	chains []string
-	labels int
+	// fps is 0 for a single picture. count is the result's number of frames. Drawn pictures end there. Otherwise they
+	// would keep FFmpeg busy if the input had no frames.
+	fps, count int
+	frames     *ffmpeg.Frames
+	inputs     []ffmpeg.Source
+	chains     []string
+	labels     int
 }
 
 // A texture is restless at this speed or above, in units per second. At 720 lines and 20 frames per second, this speed

@@ -31,8 +31,8 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
 		margin := int(look.JumpMargin * g.length(1))
-		return g.filter(fmt.Sprintf("%s,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
-			g.planar(), g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
+		return g.filter(fmt.Sprintf("%s,loop=loop=%d:size=1,crop=%d:%d:x='%s':y='%s'",
+			g.planar(), g.count, g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
 	}
 	return g.drift(drawn, motion)
 }
@@ -51,10 +51,10 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	}
 	x := tile("hstack", motion.Right, g.size.Width)
 	y := tile("vstack", motion.Down, g.size.Height)
-	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
+	return g.filter(fmt.Sprintf("loop=loop=%d:size=1,crop=%d:%d:x='%s':y='%s'", g.count, g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// shortest returns the option that ends the output with the main picture, because a moving drawn picture never ends.
+// shortest returns the option that ends the output with the main picture, because a moving drawn picture may end later.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

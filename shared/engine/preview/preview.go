@@ -80,7 +80,7 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 
 func (edit *edit) run(ctx context.Context) error {
 	spec := edit.spec
-	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
+	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS, count: edit.length()}
 	if spec.Data == nil && spec.Kind != catalog.TextToVideo {
 		return errors.New("preview: an edit needs an input")
 	}

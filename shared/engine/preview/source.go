@@ -34,7 +34,7 @@ func (e *edit) upright(link string, input engine.Input) string {
 }
 
 func (e *edit) opaque(link string) string {
-	ground := e.filter(fmt.Sprintf("color=c=white:s=%s:r=%d,format=gbrp", e.size, max(e.fps, 1)))
+	ground := e.filter(fmt.Sprintf("color=c=white:s=%s:r=%d:d=%.3f,format=gbrp", e.size, max(e.fps, 1), max(e.spec.Duration.Seconds(), 1)+1))
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
 }
 

@@ -103,35 +103,3 @@ func TestMasksRestartAtCuts(t *testing.T) {
 		}
 	}
 }
-
-// The network's mask has steps of four pixels. The refined mask follows the edge of the picture.
-func TestMasksFollowEdgesOfPictures(t *testing.T) {
-	size, by := catalog.Size{Width: 48, Height: 32}, 4
-	inside := func(x, y float64) bool { return x+0.6*y < 30 }
-	paint := func(scale int) (picture []byte) {
-		for i := range size.Width * size.Height * scale * scale {
-			x, y := i%(size.Width*scale), i/(size.Width*scale)
-			pixel := []byte{60, 90, uint8(140 + (x*7+y*13)%20)}
-			if inside(float64(x)/float64(scale), float64(y)/float64(scale)) {
-				pixel = []byte{200, 150, uint8(110 + (x*5+y*11)%20)}
-			}
-			picture = append(picture, pixel...)
-		}
-		return picture
-	}
-	var mask []byte
-	for i := range size.Width * size.Height {
-		x, y := float64(i%size.Width), float64(i/size.Width)
-		mask = append(mask, uint8(255*min(max(0.5+(30-x-0.6*y)/5, 0), 1)))
-	}
-	wrong := 0
-	for i, v := range person.Refine(mask, paint(1), size, paint(by), by) {
-		x, y := i%(size.Width*by), i/(size.Width*by)
-		if inside(float64(x)/float64(by), float64(y)/float64(by)) != (v > 127) || v > 25 && v < 230 {
-			wrong++
-		}
-	}
-	if t.Logf("%d pixels are wrong", wrong); wrong > 60 {
-		t.Errorf("%d pixels of the mask do not follow the edge", wrong)
-	}
-}
