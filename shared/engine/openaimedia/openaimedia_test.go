@@ -397,6 +397,21 @@ func TestServerFaultsGiveClearErrors(t *testing.T) {
 	}
 }
 
+// SGLang's response to a form without a file is 400.
+func TestTextToVideoIsSentAsJSONIfTheFormIsRejected(t *testing.T) {
+	e, u := serve(t, map[string][]answer{
+		create: {{400, `{"detail":"input_reference file or reference_url is required"}`}, says(queued)},
+		status: {says(done)}, content: {says(clip(t))}, remove: {says("{}")},
+	})
+	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), func(engine.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"fps":10,"num_frames":10,"prompt":"winter","seconds":1,"seed":4294967295,"size":"160x90"}`
+	if got := u.calls[1].fields["json"]; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+}
+
 func TestReferenceImageWithVideoIsRejected(t *testing.T) {
 	e, u := serve(t, nil)
 	spec := newSpec(t, catalog.TryOn)

@@ -1,7 +1,9 @@
 package openaimedia
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -65,7 +67,7 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 		{Name: "prompt", Value: spec.Prompt},
 		{Name: "size", Value: spec.Size.String()},
 		{Name: "width", Value: strconv.Itoa(spec.Size.Width)}, {Name: "height", Value: strconv.Itoa(spec.Size.Height)},
-		{Name: "seconds", Value: strconv.Itoa(max(1, int(math.Ceil(spec.Duration.Seconds()))))},
+		{Name: "seconds", Value: strconv.Itoa(seconds(spec))},
 		{Name: "num_frames", Value: strconv.Itoa(transfer.FrameCount(spec))}, {Name: "fps", Value: strconv.Itoa(spec.FPS)},
 		{Name: "seed", Value: strconv.FormatUint(uint64(spec.Seed), 10)},
 	}
@@ -82,6 +84,10 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	body, contentType := transfer.Form(fields, files...)
 	defer body.Close()
 	response, err := e.call(ctx, http.MethodPost, e.videos+"/videos", body, contentType)
+	var status *statusError
+	if spec.Data == nil && errors.As(err, &status) && status.status == http.StatusBadRequest {
+		response, err = e.createFromJSON(ctx, spec)
+	}
 	if err != nil {
 		return record{}, err
 	}
@@ -91,6 +97,20 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	}
 	return made, err
 }
+
+// createFromJSON requests a video from text. SGLang rejects forms without a file, and vLLM-Omni rejects JSON.
+func (e *Engine) createFromJSON(ctx context.Context, spec engine.Spec) (*http.Response, error) {
+	text, err := json.Marshal(map[string]any{
+		"prompt": spec.Prompt, "size": spec.Size.String(), "seconds": seconds(spec), "num_frames": transfer.FrameCount(spec),
+		"fps": spec.FPS, "seed": spec.Seed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("openaimedia: %w", err)
+	}
+	return e.call(ctx, http.MethodPost, e.videos+"/videos", bytes.NewReader(text), "application/json")
+}
+
+func seconds(spec engine.Spec) int { return max(1, int(math.Ceil(spec.Duration.Seconds()))) }
 
 func (e *Engine) await(ctx context.Context, target string, seen record, percent func(float64)) error {
 	ticker := time.NewTicker(e.pollEvery)
