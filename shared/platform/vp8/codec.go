@@ -6,6 +6,7 @@ import (
 	"image"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -24,6 +25,8 @@ type Codec struct {
 	helper *process
 	// ready means that the decoder has the frames that later ones depend on.
 	ready bool
+	// took is the processor time of the last frame that was decoded.
+	took time.Duration
 	// last is the current helper, which Close can end while another goroutine holds mu.
 	last atomic.Pointer[process]
 }
@@ -44,7 +47,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 		return false, err
 	}
 	ready := c.ready
-	c.ready = false // until this frame has been decoded
+	c.ready, c.took = false, 0 // until this frame has been decoded
 	header, ok := Inspect(frame)
 	switch {
 	case !ok:
@@ -56,6 +59,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	}
 	copy(h.shared[helper.FrameIn:], frame)
 	answer, err := c.ask(ctx, h, helper.Request{Do: helper.DoDecode, Size: uint32(len(frame))})
+	c.took = time.Duration(answer.Took) * time.Microsecond
 	if err != nil {
 		return false, err
 	}
@@ -73,6 +77,13 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	n += copy(picture.Cb, from[n:])
 	copy(picture.Cr, from[n:])
 	return true, nil
+}
+
+// Took returns the processor time that the last Decode needed.
+func (c *Codec) Took() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.took
 }
 
 // Encode encodes the stream's next 4:2:0 frame. If the size changes, it makes a key frame. Errors:

@@ -8,20 +8,28 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-func TestVideoIsDecodedAtMostAtSixtyLargeFramesPerSecond(t *testing.T) {
+func TestVideoIsDecodedAtLimitedSpeed(t *testing.T) {
 	key := []byte("\x00\x00\x00\x9d\x01\x2a\x80\x07\x40\x04") // 1920x1088
 	const seconds = 10
 	for _, c := range []struct {
 		name         string
 		rate, decode int
-	}{{"a camera", 60, 600}, {"a flood", 400, 700}} {
+		took         time.Duration
+	}{
+		{"a camera", 60, 600, 3 * time.Millisecond}, {"a flood", 400, 700, 0}, {"costly frames", 60, 320, 10 * time.Millisecond},
+		{"a decoder that lies", 60, 3, time.Hour},
+	} {
 		p, now, decoded, gap := newVideoPace(), time.Now(), 0, false
 		for i := range c.rate * seconds {
 			frame := []byte("\x01\x00\x00")
 			if i%c.rate == 0 {
 				frame = key
 			}
-			admitted := p.admits(frame, now.Add(time.Duration(i)*time.Second/time.Duration(c.rate)))
+			at := now.Add(time.Duration(i) * time.Second / time.Duration(c.rate))
+			admitted := p.admits(frame, at)
+			if admitted {
+				p.took(c.took, at)
+			}
 			if gap = gap && i%c.rate != 0; admitted {
 				decoded++
 			}

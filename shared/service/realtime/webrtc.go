@@ -165,6 +165,7 @@ func (c *connection) decodeVideo(l *live) {
 		}
 		picture := c.spares.get()
 		shown, err := l.codec.Decode(c.life, frame.Data, &picture.YCbCr)
+		pace.took(l.codec.Took(), time.Now())
 		switch {
 		case c.life.Err() != nil:
 			return

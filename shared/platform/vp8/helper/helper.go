@@ -103,11 +103,21 @@ func readAll(to []byte) error {
 func (w *worker) do(order Request) (Answer, error) {
 	switch order.Do {
 	case DoDecode:
-		return w.decode(order)
+		began := processorTime()
+		answer, err := w.decode(order)
+		answer.Took = uint32(processorTime() - began)
+		return answer, err
 	case DoEncode:
 		return w.encode(order)
 	}
 	return Answer{}, nil
+}
+
+// processorTime returns the time that this process has used, in microseconds.
+func processorTime() int64 {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail
+	return int64(used.Utime.Sec+used.Stime.Sec)*1e6 + int64(used.Utime.Usec+used.Stime.Usec)
 }
 
 func (w *worker) decode(order Request) (Answer, error) {

@@ -49,9 +49,11 @@ type Answer struct {
 	Width, Height uint32
 	// Size is the encoded frame's size, in bytes.
 	Size uint32
+	// Took is the processor time of decoding, in microseconds.
+	Took uint32
 }
 
 // The sizes of messages in the pipes, in bytes.
-const RequestSize, AnswerSize = 32, 16
+const RequestSize, AnswerSize = 32, 20
 
 const descriptor = 3
