@@ -105,7 +105,7 @@ func (s *Still) readPNG(w *window) {
 			}
 		case kind == "sRGB":
 			s.Gamma = 1 / 2.2
-		case kind == "iCCP" && s.Profile == nil:
+		case kind == "iCCP" && s.Profile == nil && w.thorough:
 			content := w.copy(at+8, length)
 			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name, then compression method 0
 			if reader, err := zlib.NewReader(bytes.NewReader(compressed)); found && err == nil {

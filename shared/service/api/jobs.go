@@ -108,6 +108,9 @@ func (s *service) submitAll(w http.ResponseWriter, r *http.Request, c *call, rea
 		return nil, found
 	}
 	asked := order.asked()
+	if in.copies > 0 {
+		asked = []any{asked, in.copies}
+	}
 	if order.seed == nil {
 		seed, err := s.Jobs.NewSeed()
 		if err != nil {

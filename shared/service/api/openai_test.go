@@ -337,12 +337,12 @@ func TestOpenAIImagesReturnsEachImage(t *testing.T) {
 	w := openAIWorld(t, setup{})
 	w.work(script(copying), blind{})
 	photo := smallPNG(t)
-	send := func(key string) answer {
-		body, kind := multiform(text("prompt", "winter"), upload("image[]", photo), upload("image[]", photo), text("n", "3"),
+	send := func(key, n string) answer {
+		body, kind := multiform(text("prompt", "winter"), upload("image[]", photo), upload("image[]", photo), text("n", n),
 			text("model", "gen-image-latest"), text("size", "512x512"), text("quality", "high"), text("tags[]", "a"), text("tags[]", "b"))
 		return w.openAI("POST", "/v1/images/edits", studio, kind, body, "Idempotency-Key: "+key)
 	}
-	a := send("1")
+	a := send("1", "3")
 	var images struct {
 		Created int64
 		Format  string `json:"output_format"`
@@ -371,8 +371,11 @@ func TestOpenAIImagesReturnsEachImage(t *testing.T) {
 	if len(ids) != 3 || len(seeds) != 3 {
 		t.Errorf("jobs %q have %d seeds", ids, len(seeds))
 	}
-	if again := send("1"); again.body != a.body || again.header.Get("Idempotent-Replayed") != "true" || len(w.jobIDs(studio, "")) != 3 {
+	if again := send("1", "3"); again.body != a.body || again.header.Get("Idempotent-Replayed") != "true" || len(w.jobIDs(studio, "")) != 3 {
 		t.Errorf("a retry: %d %.300s", again.status, again.body)
+	}
+	if other := send("1", "2"); other.status != 409 || len(w.jobIDs(studio, "")) != 3 {
+		t.Errorf("a retry with another n: %d %.300s", other.status, other.body)
 	}
 
 	a = w.openAIForm("/v1/images/edits", studio, text("prompt", "x"), upload("image", photo), text("model", "gen-image-2"), text("output_format", "jpeg"))
