@@ -146,7 +146,7 @@ func newWorld(t *testing.T) *world {
 	w := worldOf(t, cloud, tables, bucket)
 	w.machine, w.turns, w.settings = machine, turns, append(settings, cloud.Environment()...)
 	w.names = deployedNames(tables, map[string]string{
-		"steps-me": "steps", bucket: "", machine: "jobs", secret: "secret-AbCdEf", video.ARN: "video", image.ARN: "image", turns.ARN: "webhooks",
+		"steps-me": "steps", bucket: "", machine: "jobs", secret: "service-key-AbCdEf", video.ARN: "video", image.ARN: "image", turns.ARN: "webhooks",
 	})
 	w.fill(t)
 	return w
