@@ -168,38 +168,12 @@ func stills() (all []still) {
 		fixed("grid.avif", square("640x360")), fixed("cmyk.jpg", square("320x180")),
 		fixed("display-p3.jpg",
 			square("320x180", "red", "0xe72828", "lime", "0x2ad62c", "blue", "0x282ae5", "white", "0xe5d527")),
-		still{"two.heic", func(t *testing.T) string {
-			path := filepath.Join(t.TempDir(), "two.heic")
-			first := mediatest.Image{Width: 96, Height: 64}.Make(t)
-			other := mediatest.Image{Width: 64, Height: 64, Source: "color=c=red"}.Make(t)
-			encode := exec.CommandContext(t.Context(), "heif-enc", "-o", path, first, other)
-			if out, err := encode.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			return path
-		}, source},
 		still{"animated.webp", func(t *testing.T) string {
 			return mediatest.AnimatedWebP(t, 96, 64, 0, 0, mediatest.Image{Name: "a.webp", Width: 96, Height: 64}.Make(t),
 				mediatest.Image{Name: "a.webp", Width: 96, Height: 64, Source: "color=c=red"}.Make(t))
 		}, source},
 		still{"animated.png", func(t *testing.T) string {
 			return write(t, slices.Concat(drawn("testsrc2,fade=out:2:9", "96x64", "1"), strings.Fields("-f apng a.png"))...)
-		}, source},
-		still{"linear.png", func(t *testing.T) string {
-			path := write(t, slices.Concat(source, strings.Fields(
-				"-pix_fmt rgb48be -vf lutrgb=r=maxval*pow(val/maxval\\,2.2):g=maxval*pow(val/maxval\\,2.2):b=maxval*pow(val/maxval\\,2.2) "+
-					"-frames:v 1 a.png"))...)
-			content, _ := sniffed(t, path)
-			const afterHeader = 33
-			return mediatest.Noise(t, slices.Insert(content, afterHeader, mediatest.Chunk("gAMA", []byte{0, 1, 0x86, 0xa0})...), 0)
-		}, source},
-		still{"unequal.jpg", func(t *testing.T) string {
-			return write(t, slices.Concat(source, strings.Fields("-pix_fmt yuvj444p -vf setsar=1/2 -frames:v 1 a.jpg"))...)
-		}, source},
-		still{"sequence.avif", func(t *testing.T) string {
-			return changed(t, mediatest.Image{Name: "a.avif", Width: 96, Height: 64}.Make(t), func(content []byte) bool {
-				return copy(content[8:], "avis") > 0
-			})
 		}, source},
 		still{"animated.gif", func(t *testing.T) string {
 			return mediatest.Video{Name: "a.gif", Width: 96, Height: 64, FPS: 25, Filter: "hue=h=180*t"}.Make(t)

@@ -94,10 +94,6 @@ func unusual() []clip {
 		{"an Ogg whose sound comes first", func(t *testing.T) string {
 			return write(t, slices.Concat(tone("300", "1"), wide, strings.Fields("-map 0 -map 1 -b:v 4M a.ogv"))...)
 		}, wide, wide, []float64{300}},
-		{"sound that is not a number at first", func(t *testing.T) string {
-			sound := []string{"-f", "lavfi", "-i", "aevalsrc='if(lt(t,0.1),0/0,sin(2*PI*300*t))':d=1", "-c:a", "pcm_f32le"}
-			return write(t, slices.Concat(wide, sound, x264, []string{"a.mov"})...)
-		}, wide, wide, []float64{300}},
 		{"a cover before the tracks", func(t *testing.T) string {
 			clip := write(t, slices.Concat(wide, tone("300", "1"), x264, []string{"-shortest", "a.mp4"})...)
 			return write(t, "-i", cover(t), "-i", clip, "-map", "0", "-map", "1", "-c", "copy",
@@ -131,9 +127,6 @@ func unusual() []clip {
 				"-tag:v", "avc3", "-bsf:v", "dump_extra", "a.mov"), 0, 1, -1, 0)
 		}, slices.Concat(wide, []string{"-vf", "transpose=clock"}), slices.Concat(drawn(others, "90x160", "1"),
 			[]string{"-vf", "scale=102:180,pad=320:180:-1:-1,transpose=clock"}), silent},
-		{"odd sides", func(t *testing.T) string {
-			return write(t, slices.Concat(drawn(bars, "853x481", "1"), []string{"-c:v", "libvpx-vp9"}, vpx, []string{"a.webm"})...)
-		}, drawn(bars, "853x481", "1"), nil, silent},
 		{"AAC that changes its channels in MP4", func(t *testing.T) string {
 			return write(t, "-i", sounds(t, "aac", "1", "2"), "-c", "copy", "a.mp4")
 		}, wide, wide, []float64{300, 600}},

@@ -53,6 +53,11 @@ func (a arguments) ground() string {
 func (asked *request) areas(prompt string, split [][]part) []Area {
 	found := make([]Area, len(split))
 	for i, instruction := range split {
+		for k, p := range instruction {
+			if p.means.edit != nil && (p.means.edit.name == Ground || p.first.text == "black") && slices.ContainsFunc(instruction[:k], part.writes) {
+				instruction[k].class, instruction[k].means, instruction[k].first.text = content, meaning{}, "box"
+			}
+		}
 		if area := sparedBy(instruction); area != Whole {
 			asked.spare(found, split, i, area)
 		}

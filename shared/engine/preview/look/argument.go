@@ -219,6 +219,9 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	across, down, _ := strings.Cut(strings.Replace(word, "x", ":", 1), ":")
 	w, err := strconv.ParseFloat(across, 64)
 	h, err2 := strconv.ParseFloat(down, 64)
+	if err == nil && err2 == nil && len(down) == 2 && (across[0] == '0' || down[0] == '0') { // "0:05"
+		return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, 60*w+h), seconds }}, 1
+	}
 	if err == nil && err2 == nil && w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4 {
 		if w > 32 { // "1920x1080"
 			return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, 1
@@ -252,7 +255,7 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	case plain && in("decibels", tokens[1].text):
 		unit, number, length = factor, math.Pow(10, number/20), 2
 	}
-	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' {
+	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' && !isDigit(prompt, from-2) { // not "1-3 s"
 		number = -number
 	}
 	percent := strings.HasPrefix(rest, "%") || length == 2 && tokens[1].text == "percent"

@@ -111,6 +111,11 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		for _, a := range p.arguments {
 			o.give(a)
 		}
+		for _, word := range p.means.phrase {
+			if colors()[word] && o.edit.name == "border" {
+				o.edit.args.color = word // "black frame"
+			}
+		}
 		found = append(found, o)
 	}
 	if at := slices.IndexFunc(found, func(o ordered) bool { return o.edit.name == Title }); at >= 0 {
@@ -130,7 +135,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 	drop(instruction, func(p part) bool {
 		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
 			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
-				o.given&seconds != 0 && (units()[p.first.text] == seconds || in("spans", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
+				o.given&units()[p.first.text] != 0 || o.given&seconds != 0 && in("spans", p.first.text) || o.given&pixels != 0 && in("sizes", p.first.text)
 		})
 	})
 	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
@@ -146,7 +151,12 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 	turns := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == Boomerang })
 	for _, o := range found {
 		p := &instruction[o.at]
-		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; cuts && instead != "" {
+		if slow := func(p part) bool { return in("adverbs", p.first.text) }; o.edit.name == "zoom in" && slices.ContainsFunc(instruction, slow) {
+			o.edit.operation = meant("zoom in slowly").edit
+			drop(instruction, slow)
+		}
+		skips := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "skip the first" })
+		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; (cuts || skips) && instead != "" {
 			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
 			if len(o.edit.args.numbers) > 1 {
 				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
@@ -157,6 +167,14 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		}
 		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
 			o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true
+		}
+		same := func(other ordered) bool {
+			tempo := slices.Equal(p.means.phrase, []string{"speed"}) && other.edit.name == "slow motion" // "slow it to 25% speed"
+			return other.at != o.at && (tempo || o.edit.needs && other.edit.operation == p.means.edit && other.given != 0)
+		}
+		if o.given == 0 && slices.ContainsFunc(found, same) {
+			p.class, p.means = filler, meaning{} // "schneide auf die ersten 3 Sekunden"
+			continue
 		}
 		crops := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" })
 		if o.edit.isSpan() && o.given == 0 && crops || turns && o.edit.name == Loop && o.given == 0 {
@@ -183,7 +201,9 @@ func implied(prompt string, instruction []part) (o ordered, found bool) {
 	at := slices.IndexFunc(instruction, func(p part) bool {
 		return p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == pixels
 	})
-	if at >= 0 {
+	if at >= 0 && hasEdit(instruction) {
+		return o, false // "crop 100 pixels from the left"
+	} else if at >= 0 {
 		o.at, instruction[at].class, instruction[at].means = at, named, meant(Resize)
 		for i := range instruction {
 			for _, a := range instruction[i].arguments {
@@ -195,7 +215,9 @@ func implied(prompt string, instruction []part) (o ordered, found bool) {
 	}
 	span, times := between(instruction, []ordered{o})
 	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing || p.means.edit != nil })
-	if len(times) != 2 || !cuts && slices.ContainsFunc(instruction, func(p part) bool { return p.class != filler && len(p.arguments) == 0 }) {
+	if len(times) != 2 || !cuts && slices.ContainsFunc(instruction, func(p part) bool {
+		return p.class != filler && len(p.arguments) == 0 && units()[p.first.text] != seconds
+	}) {
 		return o, false
 	}
 	name := map[bool]string{true: partOut, false: "trim"}[cuts]
@@ -248,7 +270,7 @@ func segment(instruction []part, at int) bool {
 	changes := func(p part) bool {
 		return p.means.look != nil || p.means.modifier != nil || p.means.edit != nil && !(p.means.edit.needs && p.means.edit.takes == seconds) && p.means.edit.name != "crop"
 	}
-	for i := at - 1; i >= 0 && instruction[i].class != joiner; i-- {
+	for i := at - 1; i >= 0 && (instruction[i].class != joiner || in("whens", first)); i-- {
 		if changes(instruction[i]) {
 			return true
 		}
@@ -293,7 +315,7 @@ func (m meaning) inert() bool { return m.look == nil && m.edit == nil && m.modif
 // takes reports whether the edit can still take the argument.
 func (o *ordered) takes(a argument) bool {
 	wanted := a.kinds & o.edit.takes
-	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds|axis) != 0)
+	return wanted != 0 && (o.given&wanted == 0 || wanted&(place|seconds|axis|angle) != 0)
 }
 
 func (o *ordered) give(a argument) {

@@ -145,6 +145,8 @@ func parts(prompt string, known func(word string) bool) []part {
 			case next == len(texts):
 			case texts[at] == "no" && in("afterNo", texts[next]):
 				p.class = filler
+			case in("keeps", texts[at]) && isTime(prompt, tokens[next:]):
+				p.class = filler // "keep only 1 s to 2 s"
 			case texts[at] == "leave" && in("afterLeave", texts[next]):
 				p.class = thing
 			}
@@ -158,6 +160,15 @@ func parts(prompt string, known func(word string) bool) []part {
 		at += length
 	}
 	return found
+}
+
+// isTime reports whether tokens start with seconds, after words such as "only".
+func isTime(prompt string, tokens []token) bool {
+	for len(tokens) > 1 && (in("onlys", tokens[0].text) || in("sinces", tokens[0].text)) {
+		tokens = tokens[1:]
+	}
+	a, _ := argumentAt(prompt, tokens)
+	return a.kinds == seconds
 }
 
 // describes reports whether a noun follows a part: "her", "the" or "red".

@@ -83,8 +83,8 @@ func limit(instruction []part, found []ordered) ([]ordered, Span) {
 
 // isWhen reports whether an instruction only says when another one applies: "only for the first 2 seconds".
 func isWhen(instruction []part) bool {
-	timed := false
-	for _, p := range instruction {
+	timed, first := false, 0
+	for i, p := range instruction {
 		switch {
 		case p.means.edit != nil:
 			if timed = true; !p.means.edit.isSpan() {
@@ -92,11 +92,13 @@ func isWhen(instruction []part) bool {
 			}
 		case len(p.arguments) > 0:
 			timed = timed || p.arguments[0].kinds == seconds
+		case p.class == joiner && first == i:
+			first++
 		case p.class != filler && !in("spans", p.first.text):
 			return false
 		}
 	}
-	return timed && in("whens", instruction[0].first.text)
+	return timed && in("whens", instruction[first].first.text)
 }
 
 // limitable has the names of edits that can be limited to a part of a clip.
