@@ -63,6 +63,7 @@ func (s *stack) addAlarms(topic awssns.ITopic, alarms ...alarm) {
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
 			TreatMissingData:   missing,
 		})
+		s.alarms[a.name] = alarm
 		if topic != nil {
 			alarm.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
 		}

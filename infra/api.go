@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
@@ -60,7 +62,21 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 			SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 		}
 	}
+	var endpoints []awsec2.IVpcEndpoint
+	for i, id := range s.APIEndpoints {
+		endpoints = append(endpoints, awsec2.InterfaceVpcEndpoint_FromInterfaceVpcEndpointAttributes(s.Stack,
+			jsii.String(fmt.Sprintf("%sEndpoint%d", title(a.name), i)),
+			&awsec2.InterfaceVpcEndpointAttributes{VpcEndpointId: jsii.String(id), Port: jsii.Number(443)}))
+	}
+	if len(endpoints) > 0 {
+		props.EndpointConfiguration = &awsapigateway.EndpointConfiguration{
+			Types: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_PRIVATE}, VpcEndpoints: &endpoints,
+		}
+	}
 	rest := awsapigateway.NewRestApi(s.Stack, jsii.String(title(a.name)+"Api"), props)
+	if len(endpoints) > 0 {
+		rest.GrantInvokeFromVpcEndpointsOnly(&endpoints)
+	}
 	// The default policy accepts TLS 1.0. In the access mode STRICT, requests through a proxy with another name fail.
 	plain := rest.Node().DefaultChild().(awsapigateway.CfnRestApi)
 	plain.SetSecurityPolicy(jsii.String("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09"))
@@ -127,7 +143,7 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	if s.Endpoint != "" {
 		options.ContentHandling = awsapigateway.ContentHandling_CONVERT_TO_BINARY
 	}
-	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
+	return awsapigateway.NewLambdaIntegration(s.called(e.function), options)
 }
 
 // accessLogFormat contains no key, query or id. Its path is the API resource's, with placeholders for ids.

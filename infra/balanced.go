@@ -34,10 +34,11 @@ func (s *stack) newBalanced(b balanced) {
 	service := s.newService(b.container, &awsecs.FargateServiceProps{
 		DesiredCount: jsii.Number(b.tasks), MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(start)),
+		DeploymentAlarms:       s.rollBackOn(b.name + "-errors"),
 	})
 	balancer := elb.NewApplicationLoadBalancer(s.Stack, jsii.String(title(b.name)+"Balancer"),
 		&elb.ApplicationLoadBalancerProps{
-			LoadBalancerName: jsii.String(s.boundedName(b.name, longestBalancer)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(true),
+			LoadBalancerName: jsii.String(s.boundedName(b.name, longestBalancer)), Vpc: s.cluster.vpc, InternetFacing: jsii.Bool(!s.Private),
 			IdleTimeout: awscdk.Duration_Seconds(jsii.Number(b.idle)), DropInvalidHeaderFields: jsii.Bool(true),
 			DeletionProtection: jsii.Bool(s.Protected),
 		})

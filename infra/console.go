@@ -125,7 +125,11 @@ func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
 		return "https://" + d.Name
 	}
-	return *join("https://", rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
+	host := *rest.RestApiId()
+	if len(s.APIEndpoints) > 0 { // the name of a private API for the network of its endpoint
+		host += "-" + s.APIEndpoints[0]
+	}
+	return *join("https://", jsii.String(host+".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
 }
 
 func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {

@@ -160,7 +160,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	}
 	props.Cluster, props.ServiceName = where.cluster, jsii.String(s.name(c.name))
 	props.TaskDefinition = s.newTask(c)
-	props.AssignPublicIp = jsii.Bool(true)
+	props.AssignPublicIp = jsii.Bool(!s.Private)
 	props.SecurityGroups = &[]awsec2.ISecurityGroup{group}
 	props.CircuitBreaker = &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)}
 	props.PropagateTags = awsecs.PropagatedTagSource_SERVICE

@@ -286,8 +286,10 @@ func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role
 
 func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	s.logs[name] = awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
-		LogGroupName: jsii.String(name), Retention: retention(s.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		LogGroupName: jsii.String(name), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
+	// CDK's own property takes only constants.
+	s.logs[name].Node().DefaultChild().(awslogs.CfnLogGroup).SetRetentionInDays(jsii.Number(s.LogDays))
 	return s.logs[name]
 }
 

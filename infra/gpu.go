@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
@@ -36,6 +37,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 			Env:         o.target(),
 		}),
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
+		alarms: map[string]awscloudwatch.Alarm{},
 	}}
 	if of.GPU.On {
 		// The preview workers are removed only after the GPU workers have started.

@@ -5,13 +5,17 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newGPUNetwork creates the VPC for the GPU workers. Instances and tasks have no public address. They reach AWS
+// newGPUNetwork returns the VPC for the GPU workers: the deployer's, or a new one. Instances and tasks have no public address. They reach AWS
 // through one NAT gateway, which is cheaper than the eight interface endpoints they would need. Weights, blobs,
 // records and image layers, which are most of the traffic, use gateway endpoints instead.
-func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
+func (s *gpuStack) newGPUNetwork() awsec2.IVpc {
+	if s.GPU.Network.set() {
+		return s.findNetwork(s.GPU.Network, s.GPU.Zones, true)
+	}
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:                      jsii.String(s.name("gpu")),
 		AvailabilityZones:            s.GPU.Zones.list(),
+		IpAddresses:                  awsec2.IpAddresses_Cidr(jsii.String(s.GPU.NetworkCIDR)),
 		NatGateways:                  jsii.Number(1),
 		RestrictDefaultSecurityGroup: jsii.Bool(true),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{

@@ -10,8 +10,11 @@ type gpu struct {
 	On bool
 	// Prepared creates the engine servers' stack while the preview workers continue.
 	Prepared bool
-	// Zones lists the availability zones of the VPC.
-	Zones zones
+	// Network is the deployer's VPC and its private subnets, one in each of Zones. If it is empty, a new VPC with the address
+	// block NetworkCIDR is created.
+	Network     network
+	NetworkCIDR string
+	Zones       zones
 	// Instances lists instance types in order of preference.
 	Instances []string
 	// Spot adds spot instances to the on-demand instances, whose number is OnDemand.
@@ -50,6 +53,8 @@ func (r *reader) gpu() gpu {
 	g := gpu{
 		On:          r.oneOf("gpu", "false", "false", "prepare", "true") == "true",
 		Prepared:    r.text("gpu") == "prepare",
+		Network:     network{VPC: r.pattern("gpu.vpc", "", `^$|^vpc-`, "the id of a VPC"), Subnets: r.list("gpu.subnets", "")},
+		NetworkCIDR: r.cidr("gpu.networkCidr"),
 		Zones:       r.zones("gpu.zones", gpuZones()),
 		Instances:   r.list("gpu.instances", "g6e.2xlarge,g6e.4xlarge"),
 		Spot:        r.oneOf("gpu.spot", "false", "false", "true") == "true",
@@ -80,6 +85,9 @@ func (r *reader) gpuRelations(g gpu) {
 		if !regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`).MatchString(name) || strings.HasPrefix(name, "g5g.") {
 			r.fail("gpu.instances", "x86-64 instance types with GPUs, not %q", name)
 		}
+	}
+	if n := len(g.Network.Subnets); g.Network.set() != (n > 0) || n > 0 && n != len(g.Zones.Names) {
+		r.conflict("gpu.vpc", "and gpu.subnets must be set together, with the name of each subnet's zone in gpu.zones")
 	}
 	if g.Min > g.Max {
 		r.fail("gpu.min", "at most gpu.max, which is %d", g.Max)

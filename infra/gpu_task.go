@@ -212,6 +212,7 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		// Instances with several GPUs are filled first, so that other instances can be stopped.
 		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
+		DeploymentAlarms:    s.rollBackOn("dead-letters", "failed-executions"),
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
 	// The service depends on an association, a child resource of the cluster that gives the cluster its capacity

@@ -507,7 +507,8 @@ func TestGPUStackFollowsAwsSolutions(t *testing.T) {
 		"spot": {"gpu.spot": "true", "gpu.onDemand": "1", "tracing": "on"},
 		"warm": {
 			"stage": "prod", "gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1", "gpu.min": "1",
-			"gpu.weights": "s3://models/cutroom", "gpu.engineImage": engineImageOfTests,
+			"gpu.weights": "s3://models/cutroom", "gpu.engineImage": engineImageOfTests, "gpu.vpc": "vpc-0a1b2c3d",
+			"gpu.subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d", "gpu.zones": "eu-central-1a,eu-central-1b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

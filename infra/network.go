@@ -11,17 +11,12 @@ import (
 // service accepts unexpected connections.
 func (s *stack) newNetwork() awsec2.IVpc {
 	if s.ContainerNetwork.set() {
-		vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), &awsec2.VpcAttributes{
-			VpcId: jsii.String(s.ContainerNetwork.VPC), AvailabilityZones: s.Zones.list(),
-			PublicSubnetIds: jsii.Strings(s.ContainerNetwork.Subnets...),
-		})
-		// The deployer manages the route tables.
-		awscdk.Annotations_Of(s.Stack).AcknowledgeWarning(jsii.String("@aws-cdk/aws-ec2:noSubnetRouteTableId"), nil)
-		return vpc
+		return s.findNetwork(s.ContainerNetwork, s.Zones, s.Private)
 	}
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:                      jsii.String(s.prefix()),
 		AvailabilityZones:            s.Zones.list(),
+		IpAddresses:                  awsec2.IpAddresses_Cidr(jsii.String(s.NetworkCIDR)),
 		NatGateways:                  jsii.Number(0),
 		RestrictDefaultSecurityGroup: jsii.Bool(true),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
@@ -36,4 +31,17 @@ func (s *stack) newNetwork() awsec2.IVpc {
 	suppress(vpc, "AwsSolutions-VPC7", "Flow logs are billed by volume, which media makes large. The APIs log their "+
 		"callers, and the services log their actions.")
 	return vpc
+}
+
+// findNetwork returns the deployer's VPC, with the subnets that the options name.
+func (s *stack) findNetwork(n network, in zones, private bool) awsec2.IVpc {
+	attributes := &awsec2.VpcAttributes{VpcId: jsii.String(n.VPC), AvailabilityZones: in.list()}
+	if subnets := jsii.Strings(n.Subnets...); private {
+		attributes.PrivateSubnetIds = subnets
+	} else {
+		attributes.PublicSubnetIds = subnets
+	}
+	// The deployer manages the route tables.
+	awscdk.Annotations_Of(s.Stack).AcknowledgeWarning(jsii.String("@aws-cdk/aws-ec2:noSubnetRouteTableId"), nil)
+	return awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), attributes)
 }

@@ -83,10 +83,13 @@ type containerOptions struct {
 	IngestImage string
 	// IngestTasks and RealtimeTasks are the container counts of the two services.
 	IngestTasks, RealtimeTasks int
-	// ContainerNetwork is the VPC of the container services and its public subnets, one in each of
-	// Zones. If it is empty, a new VPC is created.
+	// ContainerNetwork is the VPC of the container services and its subnets, one in each of Zones. They are public, unless
+	// Private is set. If it is empty, a new VPC with the address block NetworkCIDR is created.
 	ContainerNetwork network
-	Zones            zones
+	NetworkCIDR      string
+	// Private gives containers and load balancers no public addresses.
+	Private bool
+	Zones   zones
 }
 
 type addressOptions struct {
@@ -98,6 +101,8 @@ type addressOptions struct {
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
+	// APIEndpoints lists interface endpoints of API Gateway. If it is set, both APIs are private and respond only there.
+	APIEndpoints []string
 	// WebACL is the ARN of an AWS WAF web ACL that filters the calls of both APIs and of the load balancers.
 	WebACL string
 	// RequestsPerSecond and Burst are rate limits. Each applies to an entire API.
@@ -117,6 +122,8 @@ type gatewayOptions struct {
 }
 
 type watchOptions struct {
+	// Canary sends a tenth of the calls to a function's new version at first.
+	Canary bool
 	// LogDays is the retention time of logs, in days.
 	LogDays int
 	// Watch creates the alarms.
@@ -206,7 +213,9 @@ func readOptions(values map[string]any) (options, error) {
 				VPC:     r.pattern("networkVpc", "", `^$|^vpc-`, "the id of a VPC"),
 				Subnets: r.list("networkSubnets", ""),
 			},
-			Zones: r.zones("networkZones", 2),
+			NetworkCIDR: r.cidr("networkCidr"),
+			Private:     r.oneOf("private", "false", "false", "true") == "true",
+			Zones:       r.zones("networkZones", 2),
 		},
 		addressOptions: addressOptions{
 			Origins:        r.list("origins", "*"),
@@ -216,6 +225,7 @@ func readOptions(values map[string]any) (options, error) {
 			Inference:      r.domain("inference"),
 			RealtimeDomain: r.domain("realtime"),
 			ConsoleDomain:  r.domain("console"),
+			APIEndpoints:   r.list("apiEndpoints", ""),
 			WebACL: r.pattern("webAcl", "", `^$|^arn:[a-z-]+:wafv2:[a-z0-9-]+:[0-9]+:regional/webacl/`,
 				"the ARN of a regional web ACL"),
 			RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
@@ -232,6 +242,7 @@ func readOptions(values map[string]any) (options, error) {
 			},
 		},
 		watchOptions: watchOptions{
+			Canary:     r.oneOf("rollout", "direct", "direct", "canary") == "canary",
 			LogDays:    r.number("logDays", 30, 1, 3653),
 			Watch:      r.oneOf("watch", "on", "on", "off") == "on",
 			Tracing:    r.oneOf("tracing", "off", "on", "off") == "on",
@@ -269,66 +280,44 @@ func (r *reader) relations(o options) {
 			r.fail("upstreamSecrets", "ARNs of secrets, not %q", arn)
 		}
 	}
-	if o.Network.set() &&
-		(len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) ||
-			len(o.Network.SecurityGroups) == 0) {
-		r.conflict("vpc", "requires subnets, zones (one for each subnet) and securityGroups")
-	}
-	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
-		r.conflict("vpc", "is required with subnets, zones or securityGroups")
-	}
-	if subnets := len(o.ContainerNetwork.Subnets); o.ContainerNetwork.set() && (subnets == 0 || subnets != len(o.Zones.Names)) {
-		r.conflict("networkVpc", "requires networkSubnets and the names of their zones in networkZones, one for each")
-	}
-	if !o.ContainerNetwork.set() && len(o.ContainerNetwork.Subnets) > 0 {
-		r.conflict("networkVpc", "is required with networkSubnets")
-	}
-	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda") {
-		r.conflict("endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda")
-	}
-	if o.PublicEndpoint != "" && o.Endpoint == "" {
-		r.conflict("publicEndpoint", "requires endpoint")
-	}
-	if o.DataAlone && !o.Protected {
-		r.conflict("only", "requires protect=true: an unprotected stage leaves nothing behind")
-	}
-	if o.GPU.made() && o.Worker == "none" {
-		r.conflict("worker", "must not be none with gpu=prepare or gpu=true")
-	}
-	if o.C2PA == signing.On && o.Worker == "none" {
-		r.conflict("c2pa", "must not be on with worker=none: workers sign")
-	}
-	// Reject this suffix, because the GPU stack's name is the stage's name with this suffix.
-	if strings.HasSuffix(o.Stage, "-gpu") {
-		r.conflict("stage", "must not end in -gpu")
-	}
-	if !o.Watch && o.AlarmEmail+o.AlarmTopic != "" {
-		r.conflict("alarmEmail", "and alarmTopic require watch=on")
-	}
-	if o.AlarmEmail != "" && o.AlarmTopic != "" {
-		r.conflict("alarmTopic", "must not be set with alarmEmail")
-	}
-	if o.Budget > 0 && o.AlarmEmail+o.AlarmTopic == "" {
-		r.conflict("budget", "requires alarmEmail or alarmTopic")
-	}
-	if o.WorkerSpot && o.Worker == "none" {
-		r.conflict("workerSpot", "must not be true with worker=none")
-	}
-	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
-	if o.Realtime && !o.RealtimeDomain.set() {
-		r.conflict("realtimeDomain", "and realtimeCertificate are required with realtime=true")
-	}
-	if o.ConsoleDomain.set() && !o.Console {
-		r.conflict("consoleDomain", "requires console=true")
-	}
-	if o.Ingest != "fargate" && o.IngestTasks > 1 {
-		r.conflict("ingestTasks", "requires ingest=fargate")
-	}
-	if !o.Realtime && o.RealtimeTasks > 1 {
-		r.conflict("realtimeTasks", "requires realtime=true")
-	}
-	if o.Ingest == "fargate" && !o.Media.set() {
-		r.conflict("mediaDomain", "and mediaCertificate are required with ingest=fargate")
+	own, containers, alarms := o.Network, o.ContainerNetwork, o.AlarmEmail+o.AlarmTopic
+	for _, rule := range []struct {
+		broken    bool
+		key, says string
+	}{
+		{own.set() && (len(own.Subnets) == 0 || len(own.Subnets) != len(own.Zones) || len(own.SecurityGroups) == 0),
+			"vpc", "requires subnets, zones (one for each subnet) and securityGroups"},
+		{!own.set() && len(own.Subnets)+len(own.Zones)+len(own.SecurityGroups) > 0, "vpc", "is required with subnets, zones or securityGroups"},
+		{containers.set() && (len(containers.Subnets) == 0 || len(containers.Subnets) != len(o.Zones.Names)),
+			"networkVpc", "requires networkSubnets and the names of their zones in networkZones, one for each"},
+		{!containers.set() && len(containers.Subnets) > 0, "networkVpc", "is required with networkSubnets"},
+		{o.Private && !containers.set(), "private", "requires networkVpc, with private subnets"},
+		{o.Private && o.Live.On, "private", "allows no webrtc: clients send media to the tasks' public addresses"},
+		{len(o.APIEndpoints) > 0 && (o.Console || o.Inference.set() || o.Media.set() && o.Ingest != "fargate"),
+			"apiEndpoints", "allows no console and no domains of the APIs"},
+		{o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda"),
+			"endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda"},
+		{o.PublicEndpoint != "" && o.Endpoint == "", "publicEndpoint", "requires endpoint"},
+		{o.DataAlone && !o.Protected, "only", "requires protect=true: an unprotected stage leaves nothing behind"},
+		{o.GPU.made() && o.Worker == "none", "worker", "must not be none with gpu=prepare or gpu=true"},
+		{o.C2PA == signing.On && o.Worker == "none", "c2pa", "must not be on with worker=none: workers sign"},
+		// Reject this suffix, because the GPU stack's name is the stage's name with this suffix.
+		{strings.HasSuffix(o.Stage, "-gpu"), "stage", "must not end in -gpu"},
+		{!o.Watch && alarms != "", "alarmEmail", "and alarmTopic require watch=on"},
+		{o.AlarmEmail != "" && o.AlarmTopic != "", "alarmTopic", "must not be set with alarmEmail"},
+		{o.Budget > 0 && alarms == "", "budget", "requires alarmEmail or alarmTopic"},
+		{o.Canary && !o.Watch, "rollout", "canary requires watch=on"},
+		{o.WorkerSpot && o.Worker == "none", "workerSpot", "must not be true with worker=none"},
+		// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
+		{o.Realtime && !o.RealtimeDomain.set(), "realtimeDomain", "and realtimeCertificate are required with realtime=true"},
+		{o.ConsoleDomain.set() && !o.Console, "consoleDomain", "requires console=true"},
+		{o.Ingest != "fargate" && o.IngestTasks > 1, "ingestTasks", "requires ingest=fargate"},
+		{!o.Realtime && o.RealtimeTasks > 1, "realtimeTasks", "requires realtime=true"},
+		{o.Ingest == "fargate" && !o.Media.set(), "mediaDomain", "and mediaCertificate are required with ingest=fargate"},
+	} {
+		if rule.broken {
+			r.conflict(rule.key, "%s", rule.says)
+		}
 	}
 }
 
@@ -366,6 +355,10 @@ func (r *reader) pattern(key, otherwise, pattern, meaning string) string {
 		r.fail(key, "%s, not %q", meaning, value)
 	}
 	return value
+}
+
+func (r *reader) cidr(key string) string {
+	return r.pattern(key, "10.0.0.0/16", `^[0-9.]+/(1[6-9]|2[0-2])$`, "an address block such as 10.20.0.0/16, of /16 to /22")
 }
 
 func (r *reader) oneOf(key, otherwise string, allowed ...string) string {

@@ -89,7 +89,12 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"a tag without a value", map[string]any{"tags": "team"}, `tags must be tags such as team=media other than service and stage, not "team"`},
 		{"a tag of the service", map[string]any{"tags": "stage=x"}, `not "stage=x"`},
 		{"spare capacity for no workers", map[string]any{"workerSpot": "true", "worker": "none"}, "workerSpot must not be true with worker=none"},
-		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, alarmTopic, apiLogRole"},
+		{"private containers in a new network", map[string]any{"private": "true"}, "private requires networkVpc, with private subnets"},
+		{"a large network", map[string]any{"networkCidr": "10.0.0.0/8"}, "networkCidr must be an address block such as 10.20.0.0/16, of /16 to /22"},
+		{"a private API with a console", map[string]any{"apiEndpoints": "vpce-1", "console": "true"}, "apiEndpoints allows no console"},
+		{"GPUs in subnets without zones", map[string]any{"gpu": "true", "gpu.vpc": "vpc-1", "gpu.subnets": "subnet-1,subnet-2"}, "gpu.vpc and gpu.subnets must be set together"},
+		{"a rollout without alarms", map[string]any{"rollout": "canary", "watch": "off"}, "rollout canary requires watch=on"},
+		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, alarmTopic, apiEndpoints"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -32,13 +32,10 @@ func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 
 func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
-		return jsii.String("https://" + d.Name)
+		return jsii.String(s.originOf(rest, d))
 	}
 	// Do not use CDK's URL, which ends with a slash. Clients that append a path would get two slashes.
-	return awscdk.Fn_Join(jsii.String(""), &[]*string{
-		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
-		jsii.String("/" + stageName),
-	})
+	return jsii.String(s.originOf(rest, d) + "/" + stageName)
 }
 
 func (s *stack) output(id, description string, value *string) {

@@ -32,8 +32,14 @@ func TestStackFollowsAwsSolutions(t *testing.T) {
 			"upstreamSecrets": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a",
 			"vpc":             "vpc-0a1b2c3d", "subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
 			"zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-0a1b2c3d",
+			"rollout": "canary", "budget": "100", "keepVersions": "7", "workerSpot": "true", "tags": "team=media",
+			"webAcl": "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/calls/1",
 		},
-		"least": {"workerImage": "worker", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
+		"private": {
+			"workerImage": "worker", "streaming": "off", "watch": "off", "apiLogRole": "keep", "private": "true",
+			"apiEndpoints": "vpce-0a1b2c3d", "networkVpc": "vpc-0a1b2c3d", "networkSubnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
+			"networkZones": "eu-central-1a,eu-central-1b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			followsRules(t, describe(t, context).Stack, filepath.Join(folder, name+".json"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
@@ -38,6 +39,8 @@ type stack struct {
 	// balancers maps names of container services to their balancers. logs holds log groups by name.
 	balancers map[string]balancing
 	logs      map[string]awslogs.LogGroup
+	aliases   map[string]awslambda.Alias
+	alarms    map[string]awscloudwatch.Alarm
 }
 
 func newStack(app awscdk.App, o options) (*stack, error) {
@@ -49,6 +52,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 			Env:                   o.target(),
 		}),
 		options: o, built: o.architecture(), balancers: map[string]balancing{}, logs: map[string]awslogs.LogGroup{},
+		aliases: map[string]awslambda.Alias{}, alarms: map[string]awscloudwatch.Alarm{},
 	}
 	s.tag()
 
@@ -92,6 +96,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	if s.Watch {
 		s.newAlarms(inference)
 	}
+	s.newRollouts()
 	s.newBudget()
 	s.newOutputs(media, inference)
 	return s, nil

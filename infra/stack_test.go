@@ -91,6 +91,7 @@ type resource struct {
 	Properties          map[string]any
 	DeletionPolicy      string
 	UpdateReplacePolicy string
+	UpdatePolicy        any
 	DependsOn           any
 }
 

@@ -46,6 +46,7 @@ func (s *stack) newWorker() {
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		// Rebalancing would stop workers in the middle of their jobs.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
+		DeploymentAlarms:            s.rollBackOn("dead-letters", "failed-executions"),
 	}
 	if s.WorkerSpot {
 		s.newContainers().cluster.EnableFargateCapacityProviders()
