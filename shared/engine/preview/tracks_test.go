@@ -133,7 +133,6 @@ func unusual() []clip {
 		made("sound that ends early", "a.mp4", wide, []float64{300, 0}, wide, tone("300", "0.5"), x264),
 		made("a picture that ends early", "a.mp4", wide, []float64{300}, half, tone("300", "1"), x264),
 		made("a picture that begins late", "a.mp4", wide, []float64{300}, []string{"-itsoffset", "0.5"}, half, tone("300", "1"), x264),
-		made("six channels", "a.mp4", wide, []float64{300}, wide, tone("300", "1"), x264, []string{"-ac", "6"}),
 		made("60 pictures a second", "a.mp4", wide, silent, wide, x264, []string{"-r", "60"}),
 		made("sound that begins late", "a.mov", wide, []float64{0, 600}, drawn(bars, "320x180", "2"),
 			[]string{"-itsoffset", "1"}, tone("600", "1"), x264),
@@ -154,10 +153,8 @@ func unusual() []clip {
 			return mediatest.Noise(t, all, 0)
 		}, wide, drawn(others, "320x180", "1"), []float64{300, 600}},
 		made("a gap", "a.mkv", wide, silent, wide, strings.Fields("-vf setpts='if(lt(N,12),N,N+375)/25/TB' -vsync vfr"), x264),
-		made("a time code", "a.mov", wide, []float64{600}, wide, tone("600", "1"), x264, []string{"-timecode", "01:00:00:00"}),
 		made("full range", "a.mp4", wide, silent, wide,
 			strings.Fields("-vf scale=out_range=pc -c:v libx264 -pix_fmt yuvj420p -color_range pc")),
-		made("red, green and blue", "a.mkv", wide, silent, wide, strings.Fields("-c:v libx264rgb -pix_fmt rgb24")),
 		{"an animated WebP", func(t *testing.T) string {
 			return mediatest.AnimatedWebP(t, 96, 64, 32, 16, mediatest.Image{Name: "a.webp", Width: 32, Height: 32}.Make(t),
 				mediatest.Image{Name: "a.webp", Width: 32, Height: 32, Source: "color=c=red"}.Make(t))

@@ -182,7 +182,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || o.given == 0 && isObject(instruction, o.at, o.edit) {
+			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || (o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -342,9 +342,13 @@ func spread(instruction []part, at int, found []ordered, modified bool) {
 		for next < len(found) && found[next].at < at {
 			next++
 		}
-		nearest := []int{next - 1, next}
+		before := next - 1
+		for before >= 0 && found[before].limits && a.kinds&seconds == 0 {
+			before--
+		}
+		nearest := []int{before, next}
 		if next > 0 && count(instruction[found[next-1].at:at], joiner) > 0 {
-			nearest = []int{next, next - 1}
+			nearest = []int{next, before}
 		}
 		for _, n := range nearest {
 			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {
