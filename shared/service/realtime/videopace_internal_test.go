@@ -51,14 +51,18 @@ func TestAccountsOpenFewRoomsAtOnce(t *testing.T) {
 			Key: credential.Key{Account: "studio"}, Tier: credential.Tier{RealtimeSessions: sessions},
 		}}}
 		for range 2 {
-			opened := 0
+			opened, joined := 0, 0
 			for range 100 {
 				if c.mayOpenRoom() {
 					opened++
 				}
+				if c.mayJoin() {
+					joined++
+				}
 			}
-			if opened != sessions+roomBurst {
-				t.Errorf("opened %d rooms at once, want %d", opened, sessions+roomBurst)
+			if opened != sessions+roomBurst || joined != sessions*sessionJoins+joinBurst {
+				t.Errorf("opened %d rooms at once and joined %d times, want %d and %d", opened, joined,
+					sessions+roomBurst, sessions*sessionJoins+joinBurst)
 			}
 			time.Sleep(roomTime)
 			synctest.Wait()

@@ -79,14 +79,24 @@ func (c *connection) join(message clientMessage) {
 	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
 }
 
-// An account may open roomBurst rooms, plus one for each of its sessions, within roomTime, because starting a codec takes
-// milliseconds.
-const roomBurst, roomTime = 20, 5 * time.Second
+// Within roomTime, an account may open roomBurst rooms, plus one for each of its sessions, because starting a codec takes
+// milliseconds. Its rooms together allow joinBurst joins, plus sessionJoins for each session.
+const (
+	roomBurst, roomTime     = 20, 5 * time.Second
+	joinBurst, sessionJoins = 40, 10
+)
 
 func (c *connection) mayOpenRoom() bool {
-	leave, ok := c.server.crowd.Enter(ratelimit.OpenLimit{
-		Name: "rooms/" + c.account(), Most: c.admission.who.Tier.RealtimeSessions + roomBurst,
-	})
+	return c.mayStart("rooms/", c.admission.who.Tier.RealtimeSessions+roomBurst)
+}
+
+func (c *connection) mayJoin() bool {
+	return c.mayStart("joins/", sessionJoins*c.admission.who.Tier.RealtimeSessions+joinBurst)
+}
+
+// mayStart returns true for at most the given number of calls by an account within roomTime.
+func (c *connection) mayStart(kind string, most int) bool {
+	leave, ok := c.server.crowd.Enter(ratelimit.OpenLimit{Name: kind + c.account(), Most: most})
 	if ok {
 		time.AfterFunc(roomTime, leave)
 	}
@@ -105,6 +115,7 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	}
 	opened, err := transport.Rooms.Open(room.Config{
 		Owner: owner, Account: c.account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
+		MayJoin: c.mayJoin,
 	})
 	if err != nil {
 		codec.Close()

@@ -51,11 +51,13 @@ func newWorldAt(t *testing.T, at PortsConfig, relays Relays) *world {
 	return w
 }
 
+func always() bool { return true }
+
 // mirror opens a room that sends its client's packets back and counts the audio packets.
 func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	w.Helper()
 	heard = &atomic.Int64{}
-	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() { heard.Add(1) }})
+	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() { heard.Add(1) }, MayJoin: always})
 	if err != nil {
 		w.Fatal(err)
 	}

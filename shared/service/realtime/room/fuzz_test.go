@@ -102,7 +102,7 @@ func FuzzSignals(f *testing.F) {
 		if livekit.Unmarshal(content, &message) != nil {
 			return
 		}
-		r, err := server.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
+		r, err := server.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}, MayJoin: always})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1079,7 +1079,7 @@ func TestExcessiveReportsAreDropped(t *testing.T) {
 // When one client requests a key frame, all clients receive it.
 func TestKeyFramesAreRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
-	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
+	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}, MayJoin: always})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	// FrameTiming means that the client appends timestamps to its frames and expects them back.
 	FrameTiming bool
 	Heard       func()
+	// MayJoin limits the joins of all rooms of the account.
+	MayJoin func() bool
 }
 
 // Frame is a VP8 frame from the client.
@@ -294,7 +296,8 @@ func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
 }
 
 // mayTry limits the attempts to join before anything of a join is read: those of each identity, and those of all
-// viewers who are not in the room, because everyone who may watch can get any number of identities.
+// viewers who are not in the room, because everyone who may watch can get any number of identities; and those in all
+// rooms of the account, because it can open any number of rooms.
 func (r *Room) mayTry(grant livekit.Grant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +309,8 @@ func (r *Room) mayTry(grant livekit.Grant) bool {
 		own = rate.NewLimiter(0.5, 10)
 		r.attempts[grant.Identity] = own
 	}
-	return own.Allow() && (grant.Publish || r.participants[grant.Identity] != nil || r.joins.Allow())
+	return own.Allow() && (grant.Publish || r.participants[grant.Identity] != nil || r.joins.Allow()) &&
+		r.config.MayJoin()
 }
 
 func (r *Room) has(identity string) bool {
