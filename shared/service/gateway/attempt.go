@@ -202,7 +202,7 @@ func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	if err != nil {
 		return failed(err)
 	}
-	c.requestSent, c.upstream = true, l.Name()
+	c.requestSent, c.upstream, c.lent = true, l.Name(), c.lent || l.ReadsLate()
 	r, err := l.Call(c.r.Context(), upstream.Request{
 		Route: c.request.Route, Body: c.request.Body(l.Model()), ContentType: c.request.ContentType(), Stream: c.request.Stream,
 		Secret: secret, FirstByte: c.firstByte(), Traceparent: parent,

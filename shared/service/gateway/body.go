@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net/http"
 	"sync"
 
@@ -28,10 +29,35 @@ const (
 
 var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func putRequestBuffer(buffer *[]byte) {
-	if cap(*buffer) <= maxKeptRequest {
+func putRequestBuffer(buffer *[]byte, lent bool) {
+	switch {
+	case cap(*buffer) <= maxKeptRequest:
 		requestBuffers.Put(buffer)
+	case !lent:
+		putLargeBuffer(*buffer)
 	}
+}
+
+// largeBuffers keeps buffers of 64 KiB to 512 KiB, by the power of two below their sizes, until the garbage collector
+// frees them. Allocating and clearing such buffers takes longer than reading into them.
+var largeBuffers [3]sync.Pool
+
+func classOf(size int) int { return bits.Len(uint(size)) - bits.Len(trustedLength) }
+
+func putLargeBuffer(buffer []byte) {
+	if class := classOf(cap(buffer)); class >= 0 && class < len(largeBuffers) {
+		largeBuffers[class].Put(&buffer)
+	}
+}
+
+// newBuffer returns a buffer of at least the given size.
+func newBuffer(size int) []byte {
+	if class := classOf(size); class >= 0 && class < len(largeBuffers) {
+		if kept, ok := largeBuffers[class].Get().(*[]byte); ok && cap(*kept) >= size {
+			return (*kept)[:0]
+		}
+	}
+	return make([]byte, 0, size)
 }
 
 // readBody reads a request of at most MaxBody bytes into body, which grows as needed. It acquires
@@ -70,7 +96,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	// The extra byte detects EOF. Only after EOF does the server notice a disconnect.
 	size := int64(512)
 	if declared >= size {
-		size = min(declared, trustedLength) + 1
+		size = min(declared+1, trustedLength)
 	}
 	for {
 		if int64(cap(body)) < size {
@@ -113,14 +139,15 @@ func decompress(r *http.Request, most int64, reserve httpserver.Reserve) *apierr
 
 // grow copies body to a larger buffer. Both buffers count as memory in use until the copy is done.
 func grow(body []byte, size int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
-	if size > freeBody {
+	grown := newBuffer(int(size))
+	if size = int64(cap(grown)); size > freeBody {
 		if apiErr := memory.acquire(r.Context(), size); apiErr != nil {
 			return nil, apiErr
 		}
 	}
-	grown := make([]byte, len(body), size)
-	copy(grown, body)
+	grown = append(grown, body...)
 	if before := int64(cap(body)); before > freeBody {
+		putLargeBuffer(body)
 		memory.release(before)
 	}
 	return grown, nil

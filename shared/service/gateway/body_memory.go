@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -184,7 +185,10 @@ func (r *reservation) release(bytes int64) {
 	b.add(r, -bytes)
 	if b.held == 0 {
 		if b.peak > returnedPeak {
-			go debug.FreeOSMemory()
+			go func() {
+				runtime.GC() // the pools keep their buffers for one more collection
+				debug.FreeOSMemory()
+			}()
 		}
 		b.peak = 0
 	}

@@ -47,9 +47,11 @@ type completion struct {
 	upstream string
 	// requestSent means that an upstream has received the request and may have used tokens.
 	requestSent bool
-	waited      time.Duration
-	firstToken  time.Time
-	settled     bool
+	// lent means that an upstream may still read a large request after its call has ended.
+	lent       bool
+	waited     time.Duration
+	firstToken time.Time
+	settled    bool
 	// heard is the length of the audio in seconds that the upstream reported, or 0.
 	heard    int64
 	counts   usage.Counts
@@ -85,8 +87,9 @@ func (c *completion) run() *apierror.Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
 		return c.internal(err)
 	}
-	read := requestBuffers.Get().(*[]byte)
-	defer putRequestBuffer(read)
+	buffer := requestBuffers.Get().(*[]byte)
+	defer func() { putRequestBuffer(buffer, c.lent) }()
+	read := buffer
 	c.memory = c.reservation()
 	defer c.memory.releaseAll()
 	var apiErr *apierror.Error

@@ -77,6 +77,12 @@ func (l Slot) Address() string { return l.upstream.address }
 
 func (l Slot) Model() string { return l.upstream.row.Model }
 
+// ReadsLate reports whether the transport may still read a large request after its call has ended.
+func (l Slot) ReadsLate() bool {
+	_, is := l.upstream.transport.(*stdTransport)
+	return is
+}
+
 func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
 
 // Call sends a request and returns the head of the response. The call ends with the context, even
