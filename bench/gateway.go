@@ -55,7 +55,12 @@ func (b *bench) gateway(ctx context.Context) error {
 		return err
 	}
 	defer proxies.stop()
-	if err := b.gatewayThroughput(ctx, proxies.targets[1:]); err != nil {
+	relay, stop, err := startRelay(ctx, upstream.address())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := b.gatewayThroughput(ctx, append(proxies.targets[1:3:3], relay)); err != nil {
 		return err
 	}
 	if err := b.gatewayStreams(ctx, proxies.server, upstream, proxies.targets[2]); err != nil {
@@ -225,6 +230,11 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 		what: "  its CPU time per call", measured: micro(median(busy["gateway"])),
 		floor: micro(median(busy["nginx"])) + " nginx",
 		ratio: ratio(median(busy["gateway"]), median(busy["nginx"])), bar: "-", verdict: noBar,
+	})
+	b.table.add(row{
+		what: "  and next to a bare relay in Go", measured: micro(median(busy["gateway"])),
+		floor: micro(median(busy["relay"])) + " relay",
+		ratio: ratio(median(busy["gateway"]), median(busy["relay"])), bar: "-", verdict: noBar,
 	})
 	return nil
 }

@@ -72,7 +72,12 @@ func (b *bench) serve(ctx context.Context, name string,
 
 func main() {
 	ctx, stop := signals.Context()
-	err := run(ctx, os.Args[1:])
+	var err error
+	if args := os.Args[1:]; len(args) == 2 && args[0] == relayCommand {
+		err = relay(args[1])
+	} else {
+		err = run(ctx, args)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bench failed:\n%v\n", err)
