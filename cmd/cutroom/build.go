@@ -332,9 +332,10 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	for _, pattern := range api.OpenAIPaths {
 		s.gateway.gateway.Serve(pattern, openAI)
 	}
-	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(config, api.AllGroups()...))))
+	handler := pages.Beside(s.sessions.beside(api.New(config, api.AllGroups()...)))
 	s.http = httpserver.New(httpserver.Config{
-		Logger: s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
+		Context: p.callers.addTo,
+		Logger:  s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
 		Observer: s.gateway.metrics.Surface("media"),
 		OnPanic:  api.InternalError(c.Origins), Handler: handler,
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -34,13 +35,7 @@ func newCallers(proxies []string) (callers, error) {
 	return c, nil
 }
 
-// named adds the client's address to the context of each request.
-func (c callers) named(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))
-		// The server reads the matched route's pattern from the original request, so copy it there.
-		named := r.WithContext(ctx)
-		defer func() { r.Pattern = named.Pattern }()
-		handler.ServeHTTP(w, named)
-	})
+// addTo adds the client's address to the context of a request.
+func (c callers) addTo(ctx context.Context, r *http.Request) context.Context {
+	return credential.WithCaller(ctx, func() string { return httpserver.Caller(r, c.proxies) })
 }

@@ -16,14 +16,17 @@ type Guard interface {
 
 type callerKey struct{}
 
-func WithCaller(ctx context.Context, caller string) context.Context {
+// WithCaller sets the function that returns the caller's address, or "" if it is unknown.
+func WithCaller(ctx context.Context, caller func() string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
 // Caller returns the caller's address, or "" if unknown.
 func Caller(ctx context.Context) string {
-	caller, _ := ctx.Value(callerKey{}).(string)
-	return caller
+	if caller, ok := ctx.Value(callerKey{}).(func() string); ok {
+		return caller()
+	}
+	return ""
 }
 
 // Guard sets the guard. It must be called before the first authentication.
@@ -36,20 +39,19 @@ const drawnLength = len("ek_") + 32
 // not slowed down by other callers' failures at the same address. Otherwise a caller without a key
 // could lock out new client tokens at the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
-	caller := Caller(ctx)
-	if a.guard == nil || caller == "" {
-		who, _, err := a.authenticate(ctx, secret)
-		return who, err
-	}
-	if len(secret) < drawnLength && !a.hasWorked(HashOf(secret)) {
-		if err := a.guard.Admit(caller); err != nil {
-			return Principal{}, err
+	if a.guard != nil && len(secret) < drawnLength && !a.hasWorked(HashOf(secret)) {
+		if caller := Caller(ctx); caller != "" {
+			if err := a.guard.Admit(caller); err != nil {
+				return Principal{}, err
+			}
 		}
 	}
 	who, isGuess, err := a.authenticate(ctx, secret)
-	if isGuess {
-		if limited := a.guard.Failed(ctx, caller); limited != nil {
-			return Principal{}, limited
+	if isGuess && a.guard != nil {
+		if caller := Caller(ctx); caller != "" {
+			if limited := a.guard.Failed(ctx, caller); limited != nil {
+				return Principal{}, limited
+			}
 		}
 	}
 	return who, err

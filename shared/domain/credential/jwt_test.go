@@ -389,7 +389,7 @@ func TestInvalidSecretsTakeFewReads(t *testing.T) {
 		}
 	}
 	w.authenticator.Guard(full{})
-	ctx := credential.WithCaller(t.Context(), "192.0.2.1")
+	ctx := credential.WithCaller(t.Context(), func() string { return "192.0.2.1" })
 	for i := range 100 {
 		if _, err := w.authenticator.Authenticate(ctx, fmt.Sprint("ck_guess_number_", i)); !fault.Is(err, fault.Limited) {
 			t.Fatalf("authenticating a guess: %v", err)

@@ -61,6 +61,9 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	e := &exchange{id: requestID(r.Header, c.NewRequestID)}
 	w.Header().Set(requestIDHeader, e.id)
 	ctx, span := begin(c.Tracer, r)
+	if c.Context != nil {
+		ctx = c.Context(ctx, r)
+	}
 	r = collapseSlashes(r.WithContext(context.WithValue(ctx, exchangeKey{}, e)))
 
 	controller := http.NewResponseController(w)

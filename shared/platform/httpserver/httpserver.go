@@ -34,6 +34,8 @@ var ErrStopping = errors.New("httpserver: the server is stopping")
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
+	// Context, if set, adds values to the context of each request.
+	Context func(context.Context, *http.Request) context.Context
 	// QuietReads logs successful reads at the debug level, which makes the log easier to follow.
 	QuietReads bool
 	Tracer     api.Tracer
