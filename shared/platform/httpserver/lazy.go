@@ -61,7 +61,7 @@ func (d *lazyDeadline) want(t time.Time, set func(time.Time) error) error {
 	if !d.aborted && (t.IsZero() || !d.armed.IsZero() && !t.Before(d.armed)) {
 		return nil
 	}
-	if d.aborted = !t.IsZero() && t.Before(started); !d.aborted {
+	if d.aborted = !t.IsZero() && t.Before(longAgo); !d.aborted {
 		if first := time.Now().Add(rearmAfter); t.IsZero() || t.After(first) {
 			t = first
 		}
@@ -70,7 +70,8 @@ func (d *lazyDeadline) want(t time.Time, set func(time.Time) error) error {
 	return set(t)
 }
 
-var started = time.Now()
+// longAgo is later than the deadlines with which net/http and the upstreams' connections end a read in progress.
+var longAgo = time.Unix(1e6, 0)
 
 // again sets the timer if it has fired before the deadline. If not, the error is final.
 func (d *lazyDeadline) again(err error, set func(time.Time) error) bool {
