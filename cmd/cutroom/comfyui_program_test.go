@@ -27,6 +27,11 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 	t.Run("text to video", func(t *testing.T) {
 		ran(t, client, "gen-pro-t2v", 64, servertest.Text("prompt", "a paper boat"))
 	})
+	t.Run("image to video", func(t *testing.T) {
+		ran(t, client, "gen-pro-i2v", 64, servertest.File("data", "a.png", fixtures.picture))
+		ran(t, client, "gen-pro-i2v", 64, servertest.Text("prompt", "the boat leaves"),
+			servertest.File("data", "a.png", fixtures.picture), servertest.File("last_image", "b.png", fixtures.picture))
+	})
 	t.Run("edit a clip", func(t *testing.T) {
 		ran(t, client, "gen-clip", 64, servertest.Text("prompt", "a watercolor painting"),
 			servertest.File("data", "clip.mp4", fixtures.tiny), servertest.File("reference_image", "a.png", fixtures.picture))

@@ -41,7 +41,8 @@ func TestProgramRespondsAsRecorded(t *testing.T) {
 	if *update {
 		write(t, recordedFile, got)
 		write(t, classesFile, classes(t, "image.json", "clip.json", "text.json"))
-		write(t, readyFile, classes(t, readyFolder+"/edit-image.json", readyFolder+"/edit-clip.json", readyFolder+"/text-to-video.json"))
+		write(t, readyFile, classes(t, readyFolder+"/edit-image.json", readyFolder+"/edit-clip.json", readyFolder+"/text-to-video.json",
+			readyFolder+"/image-to-video.json"))
 		return
 	}
 	content, err := os.ReadFile(recordedFile)

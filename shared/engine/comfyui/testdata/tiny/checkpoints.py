@@ -55,9 +55,13 @@ def models():
     wan = {"dim": 128, "ffn_dim": 128, "num_heads": 1, "num_layers": 1, **ops}
     for name in ("bernini_r_high_noise", "bernini_r_low_noise", "t2v_high_noise_14B", "t2v_low_noise_14B"):
         yield f"diffusion_models/wan2.2_{name}_fp8_scaled", random_weights(WanModel(**wan))
+    # These models also get the latent and the mask of the given pictures.
+    for name in ("i2v_high_noise_14B", "i2v_low_noise_14B"):
+        yield f"diffusion_models/wan2.2_{name}_fp8_scaled", random_weights(WanModel(in_dim=36, **wan))
     yield "diffusion_models/qwen_image_edit_2511_fp8mixed", random_weights(QwenImageTransformer2DModel(num_layers=1, **ops))
     for name in ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.2_t2v_lightx2v_4steps_lora_v1.1_high_noise",
-                 "wan2.2_t2v_lightx2v_4steps_lora_v1.1_low_noise"):
+                 "wan2.2_t2v_lightx2v_4steps_lora_v1.1_low_noise", "wan2.2_i2v_lightx2v_4steps_lora_v1_high_noise",
+                 "wan2.2_i2v_lightx2v_4steps_lora_v1_low_noise"):
         yield f"loras/{name}", lora("diffusion_model.blocks.0.self_attn.q")
     yield "loras/Qwen-Image-Edit-2511-Lightning-4steps-V1.0-bf16", lora("transformer_blocks.0.attn.to_q")
 
