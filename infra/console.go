@@ -83,7 +83,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		s.output("ConsoleDomainTarget", "Alias target for the name of the console", address)
 		address = jsii.String(s.ConsoleDomain.Name)
 	}
-	s.output("ConsoleUrl", "URL of the console", join("https://", address))
+	s.output("ConsoleUrl", "URL of the console", jsii.String("https://"+*address))
 	return nil
 }
 
@@ -99,14 +99,14 @@ func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
 // consoleHeaders returns the page's header fields. They allow the page to call the two APIs and to
 // upload large files to the blob bucket.
 func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
-	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
+	blobs := "https://" + *s.bucketName() + ".s3." + *s.Region() + "." + *s.UrlSuffix()
 	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"),
 		&awscloudfront.ResponseHeadersPolicyProps{
 			ResponseHeadersPolicyName: s.globalName("console"),
 			Comment:                   jsii.String("Console of Cutroom, stage " + s.Stage),
 			SecurityHeadersBehavior: &awscloudfront.ResponseSecurityHeadersBehavior{
 				ContentSecurityPolicy: &awscloudfront.ResponseHeadersContentSecurityPolicy{
-					ContentSecurityPolicy: jsii.String(console.Policy(media, inference, *blobs)), Override: jsii.Bool(true),
+					ContentSecurityPolicy: jsii.String(console.Policy(media, inference, blobs)), Override: jsii.Bool(true),
 				},
 				ContentTypeOptions: &awscloudfront.ResponseHeadersContentTypeOptions{Override: jsii.Bool(true)},
 				FrameOptions: &awscloudfront.ResponseHeadersFrameOptions{FrameOption: awscloudfront.HeadersFrameOption_DENY,
@@ -129,7 +129,7 @@ func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if len(s.APIEndpoints) > 0 { // the name of a private API for the network of its endpoint
 		host += "-" + s.APIEndpoints[0]
 	}
-	return *join("https://", jsii.String(host+".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix())
+	return "https://" + host + ".execute-api." + *s.Region() + "." + *s.UrlSuffix()
 }
 
 func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error {
@@ -202,10 +202,4 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
 	return catalog.Parse(source, s.Family)
-}
-
-// join concatenates strings, some of which are known only after the deployment.
-func join(first string, parts ...*string) *string {
-	all := append([]*string{jsii.String(first)}, parts...)
-	return awscdk.Fn_Join(jsii.String(""), &all)
 }

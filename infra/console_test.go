@@ -56,7 +56,7 @@ func TestConsoleBucketIsPrivate(t *testing.T) {
 	}
 	text, err := os.ReadFile(settings[0])
 	if err != nil || !strings.Contains(string(text), `"id":"acme-2.5"`) ||
-		!strings.Contains(string(text), `"base_url":"<<marker:`) {
+		!strings.Contains(string(text), `"base_url":"https://<<marker:`) {
 		t.Errorf("the settings are %s, %v", text, err)
 	}
 }

@@ -23,6 +23,7 @@ func TestExecutionPolicyCoversEveryResource(t *testing.T) {
 	services := map[string]string{"elasticloadbalancingv2": "elasticloadbalancing", "stepfunctions": "states"}
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "console": "true", "tracing": "on",
+			"rollout": "canary", "alarmEmail": "ops@example.com", "budget": "100", "webAcl": "arn:aws:wafv2:a:1:regional/webacl/a/1",
 			"realtime": "true", "realtimeImage": "realtime", "realtimeDomain": "live.example.com",
 			"realtimeCertificate": "arn:aws:acm:eu-central-1:1:certificate/a"}),
 		synthesizeGPU(t, nil),

@@ -86,22 +86,16 @@ func (r *reader) gpuRelations(g gpu) {
 			r.fail("gpu.instances", "x86-64 instance types with GPUs, not %q", name)
 		}
 	}
-	if n := len(g.Network.Subnets); g.Network.set() != (n > 0) || n > 0 && n != len(g.Zones.Names) {
-		r.conflict("gpu.vpc", "and gpu.subnets must be set together, with the name of each subnet's zone in gpu.zones")
-	}
+	n := len(g.Network.Subnets)
+	r.reject(g.Network.set() != (n > 0) || n > 0 && n != len(g.Zones.Names),
+		"gpu.vpc", "and gpu.subnets must be set together, with the name of each subnet's zone in gpu.zones")
 	if g.Min > g.Max {
 		r.fail("gpu.min", "at most gpu.max, which is %d", g.Max)
 	}
-	if g.OnDemand > 0 && !g.Spot {
-		r.conflict("gpu.onDemand", "requires gpu.spot=true")
-	}
+	r.reject(g.OnDemand > 0 && !g.Spot, "gpu.onDemand", "requires gpu.spot=true")
 	// EC2 Auto Scaling has warm pools only for on-demand instances of one type.
-	if g.WarmPool > 0 && (g.Spot || len(g.Instances) > 1) {
-		r.conflict("gpu.warmPool", "requires gpu.spot=false and a single type in gpu.instances")
-	}
-	if g.Models != "" && g.EngineImage != "" {
-		r.conflict("gpu.models", "must not be set with gpu.engineImage, which has its own model map")
-	}
+	r.reject(g.WarmPool > 0 && (g.Spot || len(g.Instances) > 1), "gpu.warmPool", "requires gpu.spot=false and a single type in gpu.instances")
+	r.reject(g.Models != "" && g.EngineImage != "", "gpu.models", "must not be set with gpu.engineImage, which has its own model map")
 	if !g.made() {
 		for _, key := range r.known {
 			if strings.HasPrefix(key, "gpu.") && r.values[key] != nil {

@@ -37,15 +37,9 @@ func (r *reader) liveRelations(o options) {
 			r.fail("turn", "URLs such as turns:turn.example.com:443?transport=tcp, not %q", url)
 		}
 	}
-	if o.Live.On && !o.Realtime {
-		r.conflict("webrtc", "requires realtime=true")
-	}
-	if !o.Live.On && (len(o.Live.TURN) > 0 || o.Live.TURNSecret != "") {
-		r.conflict("webrtc", "must be true with turn or turnSecret")
-	}
-	if (len(o.Live.TURN) > 0) != (o.Live.TURNSecret != "") {
-		r.conflict("turn", "and turnSecret must be set together")
-	}
+	r.reject(o.Live.On && !o.Realtime, "webrtc", "requires realtime=true")
+	r.reject(!o.Live.On && (len(o.Live.TURN) > 0 || o.Live.TURNSecret != ""), "webrtc", "must be true with turn or turnSecret")
+	r.reject((len(o.Live.TURN) > 0) != (o.Live.TURNSecret != ""), "turn", "and turnSecret must be set together")
 }
 
 func (l live) environment(values map[string]*string) {

@@ -281,44 +281,35 @@ func (r *reader) relations(o options) {
 		}
 	}
 	own, containers, alarms := o.Network, o.ContainerNetwork, o.AlarmEmail+o.AlarmTopic
-	for _, rule := range []struct {
-		broken    bool
-		key, says string
-	}{
-		{own.set() && (len(own.Subnets) == 0 || len(own.Subnets) != len(own.Zones) || len(own.SecurityGroups) == 0),
-			"vpc", "requires subnets, zones (one for each subnet) and securityGroups"},
-		{!own.set() && len(own.Subnets)+len(own.Zones)+len(own.SecurityGroups) > 0, "vpc", "is required with subnets, zones or securityGroups"},
-		{containers.set() && (len(containers.Subnets) == 0 || len(containers.Subnets) != len(o.Zones.Names)),
-			"networkVpc", "requires networkSubnets and the names of their zones in networkZones, one for each"},
-		{!containers.set() && len(containers.Subnets) > 0, "networkVpc", "is required with networkSubnets"},
-		{o.Private && !containers.set(), "private", "requires networkVpc, with private subnets"},
-		{o.Private && o.Live.On, "private", "allows no webrtc: clients send media to the tasks' public addresses"},
-		{len(o.APIEndpoints) > 0 && (o.Console || o.Inference.set() || o.Media.set() && o.Ingest != "fargate"),
-			"apiEndpoints", "allows no console and no domains of the APIs"},
-		{o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda"),
-			"endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda"},
-		{o.PublicEndpoint != "" && o.Endpoint == "", "publicEndpoint", "requires endpoint"},
-		{o.DataAlone && !o.Protected, "only", "requires protect=true: an unprotected stage leaves nothing behind"},
-		{o.GPU.made() && o.Worker == "none", "worker", "must not be none with gpu=prepare or gpu=true"},
-		{o.C2PA == signing.On && o.Worker == "none", "c2pa", "must not be on with worker=none: workers sign"},
-		// Reject this suffix, because the GPU stack's name is the stage's name with this suffix.
-		{strings.HasSuffix(o.Stage, "-gpu"), "stage", "must not end in -gpu"},
-		{!o.Watch && alarms != "", "alarmEmail", "and alarmTopic require watch=on"},
-		{o.AlarmEmail != "" && o.AlarmTopic != "", "alarmTopic", "must not be set with alarmEmail"},
-		{o.Budget > 0 && alarms == "", "budget", "requires alarmEmail or alarmTopic"},
-		{o.Canary && !o.Watch, "rollout", "canary requires watch=on"},
-		{o.WorkerSpot && o.Worker == "none", "workerSpot", "must not be true with worker=none"},
-		// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
-		{o.Realtime && !o.RealtimeDomain.set(), "realtimeDomain", "and realtimeCertificate are required with realtime=true"},
-		{o.ConsoleDomain.set() && !o.Console, "consoleDomain", "requires console=true"},
-		{o.Ingest != "fargate" && o.IngestTasks > 1, "ingestTasks", "requires ingest=fargate"},
-		{!o.Realtime && o.RealtimeTasks > 1, "realtimeTasks", "requires realtime=true"},
-		{o.Ingest == "fargate" && !o.Media.set(), "mediaDomain", "and mediaCertificate are required with ingest=fargate"},
-	} {
-		if rule.broken {
-			r.conflict(rule.key, "%s", rule.says)
-		}
-	}
+	r.reject(own.set() && (len(own.Subnets) == 0 || len(own.Subnets) != len(own.Zones) || len(own.SecurityGroups) == 0),
+		"vpc", "requires subnets, zones (one for each subnet) and securityGroups")
+	r.reject(!own.set() && len(own.Subnets)+len(own.Zones)+len(own.SecurityGroups) > 0, "vpc", "is required with subnets, zones or securityGroups")
+	r.reject(containers.set() && (len(containers.Subnets) == 0 || len(containers.Subnets) != len(o.Zones.Names)),
+		"networkVpc", "requires networkSubnets and the names of their zones in networkZones, one for each")
+	r.reject(!containers.set() && len(containers.Subnets) > 0, "networkVpc", "is required with networkSubnets")
+	r.reject(o.Private && !containers.set(), "private", "requires networkVpc, with private subnets")
+	r.reject(o.Private && o.Live.On, "private", "allows no webrtc: clients send media to the tasks' public addresses")
+	r.reject(len(o.APIEndpoints) > 0 && (o.Console || o.Inference.set() || o.Media.set() && o.Ingest != "fargate"),
+		"apiEndpoints", "allows no console and no domains of the APIs")
+	r.reject(o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda"),
+		"endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda")
+	r.reject(o.PublicEndpoint != "" && o.Endpoint == "", "publicEndpoint", "requires endpoint")
+	r.reject(o.DataAlone && !o.Protected, "only", "requires protect=true: an unprotected stage leaves nothing behind")
+	r.reject(o.GPU.made() && o.Worker == "none", "worker", "must not be none with gpu=prepare or gpu=true")
+	r.reject(o.C2PA == signing.On && o.Worker == "none", "c2pa", "must not be on with worker=none: workers sign")
+	// Reject this suffix, because the GPU stack's name is the stage's name with this suffix.
+	r.reject(strings.HasSuffix(o.Stage, "-gpu"), "stage", "must not end in -gpu")
+	r.reject(!o.Watch && alarms != "", "alarmEmail", "and alarmTopic require watch=on")
+	r.reject(o.AlarmEmail != "" && o.AlarmTopic != "", "alarmTopic", "must not be set with alarmEmail")
+	r.reject(o.Budget > 0 && alarms == "", "budget", "requires alarmEmail or alarmTopic")
+	r.reject(o.Canary && !o.Watch, "rollout", "canary requires watch=on")
+	r.reject(o.WorkerSpot && o.Worker == "none", "workerSpot", "must not be true with worker=none")
+	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
+	r.reject(o.Realtime && !o.RealtimeDomain.set(), "realtimeDomain", "and realtimeCertificate are required with realtime=true")
+	r.reject(o.ConsoleDomain.set() && !o.Console, "consoleDomain", "requires console=true")
+	r.reject(o.Ingest != "fargate" && o.IngestTasks > 1, "ingestTasks", "requires ingest=fargate")
+	r.reject(!o.Realtime && o.RealtimeTasks > 1, "realtimeTasks", "requires realtime=true")
+	r.reject(o.Ingest == "fargate" && !o.Media.set(), "mediaDomain", "and mediaCertificate are required with ingest=fargate")
 }
 
 type reader struct {
@@ -331,6 +322,12 @@ func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must b
 
 func (r *reader) conflict(key, format string, args ...any) {
 	r.wrong = append(r.wrong, key+" "+fmt.Sprintf(format, args...))
+}
+
+func (r *reader) reject(broken bool, key, says string) {
+	if broken {
+		r.conflict(key, "%s", says)
+	}
 }
 
 func (r *reader) text(key string) string {

@@ -50,9 +50,8 @@ func (s *stack) rollBackOn(alarms ...string) *awsecs.DeploymentAlarmConfig {
 	if !s.Watch {
 		return nil
 	}
-	var names []*string
-	for _, alarm := range alarms {
-		names = append(names, jsii.String(s.name(alarm)))
+	for i, alarm := range alarms {
+		alarms[i] = s.name(alarm)
 	}
-	return &awsecs.DeploymentAlarmConfig{AlarmNames: &names, Behavior: awsecs.AlarmBehavior_ROLLBACK_ON_ALARM}
+	return &awsecs.DeploymentAlarmConfig{AlarmNames: jsii.Strings(alarms...), Behavior: awsecs.AlarmBehavior_ROLLBACK_ON_ALARM}
 }

