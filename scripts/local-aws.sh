@@ -56,6 +56,12 @@ start_ministack() {
 	done
 }
 
+# deployed reports whether the local AWS has the stage's stack.
+deployed() {
+	curl --silent --fail --output "$home/ready" --max-time 60 "http://127.0.0.1:$port/?Action=DescribeStacks&StackName=cutroom-$stage" \
+		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/cloudformation/aws4_request, SignedHeaders=host, Signature=0"
+}
+
 # deploy deploys the stage to the local AWS, if it is not deployed yet or its template has changed.
 deploy() {
 	functions=bin/functions/$architecture
@@ -66,7 +72,9 @@ deploy() {
 	fi
 	described "cdk.out/local/$stage" -c worker=none -c watch=off -c streaming=off \
 		-c webhookAllow=127.0.0.1 -c functions="$functions"
-	if cmp -s "cdk.out/local/$stage/stack/$template" "$of/template.json"; then
+	if ! deployed; then
+		rm -f "$of/template.json" "$of/key" # left by a deployment that was destroyed
+	elif cmp -s "cdk.out/local/$stage/stack/$template" "$of/template.json"; then
 		return
 	fi
 	echo "Deploying the stage $stage to the local AWS." >&2

@@ -46,6 +46,7 @@ func TestDeploymentWorks(t *testing.T) {
 		{"Keys", testKeys},
 		{"Check", testCheck},
 		{"DeployWhileJobsRun", testDeployWhileJobsRun},
+		{"Destroy", testDestroy},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, d) })
 	}
@@ -151,6 +152,22 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	}
 	d.template = filepath.Join(folder, "cdk.out", "Cutroom-"+stage+".template.json")
 	d.guard(t)
+}
+
+// testDestroy deletes the deployment and its data with `make destroy`, and creates it again.
+func testDestroy(t *testing.T, d *deployed) {
+	old := d.client(t, "destroy")
+	uploaded(t, old, short(t))
+	d.run(t, append(d.environment(), "CONFIRM="+stage), "make", "destroy", "CONTEXT=-c stage="+stage+" -c worker=none -c watch=off")
+	if answer, err := old.Get(bounded(t), "/v1/files"); err == nil && answer.Status == http.StatusOK {
+		t.Errorf("the deployment still serves: %s", answer.Body)
+	}
+	d.redeploy(t)
+	old.URL = d.url(t, "MediaUrl")
+	if answer, err := old.Get(bounded(t), "/v1/files"); err != nil || answer.Status != http.StatusUnauthorized {
+		t.Errorf("a key from before: %v, %d", err, answer.Status)
+	}
+	uploaded(t, d.client(t, "destroy"), short(t))
 }
 
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {

@@ -10,6 +10,8 @@ layer's file gets the path where the layer is unpacked.
 Each function signs its calls with its own name as the access key, so that a proxy in front of MiniStack knows which
 role makes a call.
 
+Stacks are deleted by their ids too, as CDK does.
+
 Expired items stay, as they may for days in DynamoDB, because the records of tests use other clocks.
 
 ALSO_BIND is another address to serve on, with the same port. On Linux the address need not exist yet, because Docker
@@ -143,5 +145,23 @@ def also_bind(address, port):
 if "ALSO_BIND" in os.environ:
     # Keep a reference, so that the socket stays open.
     also_bound = also_bind(os.environ["ALSO_BIND"], int(os.environ["GATEWAY_PORT"]))
+
+
+
+def delete_stacks_by_id():
+    from ministack.services import cloudformation
+    from ministack.services.cloudformation import handlers
+
+    delete = handlers._ACTION_HANDLERS["DeleteStack"]
+
+    def delete_stack(params):
+        wanted = handlers._p(params, "StackName")
+        names = [name for name, stack in cloudformation._stacks.items() if stack.get("StackId") == wanted]
+        return delete({**params, "StackName": names[:1]} if names else params)
+
+    handlers._ACTION_HANDLERS["DeleteStack"] = delete_stack
+
+
+delete_stacks_by_id()
 
 runpy.run_module("ministack", run_name="__main__")
