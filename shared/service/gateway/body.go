@@ -29,11 +29,10 @@ const (
 
 var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func putRequestBuffer(buffer *[]byte, lent bool) {
-	switch {
-	case cap(*buffer) <= maxKeptRequest:
+func putRequestBuffer(buffer *[]byte) {
+	if cap(*buffer) <= maxKeptRequest {
 		requestBuffers.Put(buffer)
-	case !lent:
+	} else {
 		putLargeBuffer(*buffer)
 	}
 }

@@ -47,7 +47,7 @@ type completion struct {
 	upstream string
 	// requestSent means that an upstream has received the request and may have used tokens.
 	requestSent bool
-	// lent means that an upstream may still read a large request after its call has ended.
+	// lent means that an upstream may still read the request after its call has ended.
 	lent       bool
 	waited     time.Duration
 	firstToken time.Time
@@ -88,7 +88,11 @@ func (c *completion) run() *apierror.Error {
 		return c.internal(err)
 	}
 	buffer := requestBuffers.Get().(*[]byte)
-	defer func() { putRequestBuffer(buffer, c.lent) }()
+	defer func() {
+		if !c.lent {
+			putRequestBuffer(buffer)
+		}
+	}()
 	read := buffer
 	c.memory = c.reservation()
 	defer c.memory.releaseAll()

@@ -13,13 +13,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-const (
-	// MaxDepth is the maximum nesting depth of arrays and objects. At about a thousand levels,
-	// model servers fail, and some crash.
-	MaxDepth = 128
-	// maxCopy is the size of the largest text that Reader copies, in bytes.
-	maxCopy = 64 << 10
-)
+// MaxDepth is the maximum nesting depth of arrays and objects. At about a thousand levels, model servers fail, and some
+// crash.
+const MaxDepth = 128
 
 // Edit replaces the bytes [From:To] of a JSON text with the content of With.
 type Edit struct {
@@ -67,12 +63,8 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. It copies a short text, because an abandoned call may still be sending
-// the text when its buffer is reused.
+// Reader returns a reader of the edited text, which does not copy it.
 func (e Edited) Reader() io.Reader {
-	if len(e.text) <= maxCopy {
-		return bytes.NewReader(e.Bytes())
-	}
 	pieces, at := make([]io.Reader, 0, 2*len(e.edits)+1), 0
 	for _, change := range e.edits {
 		pieces = append(pieces, bytes.NewReader(e.text[at:change.From]), bytes.NewReader(change.With))

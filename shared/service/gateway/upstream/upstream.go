@@ -77,7 +77,7 @@ func (l Slot) Address() string { return l.upstream.address }
 
 func (l Slot) Model() string { return l.upstream.row.Model }
 
-// ReadsLate reports whether the transport may still read a large request after its call has ended.
+// ReadsLate reports whether the transport may still read a request after its call has ended.
 func (l Slot) ReadsLate() bool {
 	_, is := l.upstream.transport.(*stdTransport)
 	return is
