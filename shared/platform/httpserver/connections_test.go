@@ -144,9 +144,14 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	}
 }
 
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func TestUnreadResponseNeedsLittleKernelMemory(t *testing.T) {
 	taken := make(chan int, 1)
-	address, _ := start(t, httpserver.Config{Stall: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	address, _ := start(t, httpserver.Config{Stall: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpserver.LimitStall(struct{ wrapped }{wrapped{w}}, time.Second)
 		sent := 0
 		for n, err := 0, error(nil); err == nil; sent += n {
 			n, err = w.Write(make([]byte, 64<<10))

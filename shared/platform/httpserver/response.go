@@ -35,6 +35,21 @@ type response struct {
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// LimitStall shortens the time that the peer may take to read the next bytes of this response.
+func LimitStall(w http.ResponseWriter, to time.Duration) {
+	for w != nil {
+		if own, ok := w.(*response); ok {
+			own.stall = min(own.stall, to)
+			return
+		}
+		wrapped, _ := w.(interface{ Unwrap() http.ResponseWriter })
+		if wrapped == nil {
+			return
+		}
+		w = wrapped.Unwrap()
+	}
+}
+
 // extend restarts the time that the peer has to read the next bytes.
 func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
 

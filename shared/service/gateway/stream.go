@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
 )
 
 // A stream occupies a place on its server until it has been sent. So a caller may delay a stream by callerDelay and, for
@@ -107,6 +108,7 @@ func (s *streamWriter) begin() {
 		return
 	}
 	s.started = true
+	httpserver.LimitStall(s.w, callerDelay)
 	header := s.w.Header()
 	header["Content-Type"] = streamType
 	if s.kind != nil {
