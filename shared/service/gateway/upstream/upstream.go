@@ -46,12 +46,19 @@ type upstream struct {
 	inFlight int
 	// live counts each account's calls that do not yield.
 	live map[string]int
+	// started contains the latest call's account and start, and those of the latest call by another account.
+	started [2]start
 	// yielding lists the calls that must end if another call needs their slot.
 	yielding []*seat
 	usual    average
 	// retryAt is when a requested pause ends. Until then, other upstreams are preferred.
 	retryAt time.Time
 	breaker breaker
+}
+
+type start struct {
+	account string
+	at      time.Time
 }
 
 // Slot permits one call to an upstream. Release must be called after the call.
@@ -136,6 +143,8 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return full, time.Second
 	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
 		return full, time.Second // the last slot is reserved for accounts without a running call
+	case call.Yield == nil && u.limit >= leftFree && 2*u.live[call.Account] >= u.limit && now.Sub(u.others(call.Account)) < shareTime:
+		return full, time.Second
 	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
@@ -145,6 +154,17 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 // Yielding calls leave 1/leftFree of the slots free. If there are at least leftFree slots, the last one is reserved
 // for accounts with no running call.
 const leftFree = 4
+
+// If another account has started a call within shareTime, an account may use half of the slots.
+const shareTime = 10 * time.Second
+
+// others returns when an account other than the given one last started a call.
+func (u *upstream) others(account string) time.Time {
+	if u.started[0].account != account {
+		return u.started[0].at
+	}
+	return u.started[1].at
+}
 
 // take starts a call. ok is false if it may not start now.
 func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
@@ -169,6 +189,10 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 		u.yielding = append(u.yielding, l.seat)
 	} else {
 		u.live[call.Account]++
+		if u.started[0].account != call.Account {
+			u.started[1] = u.started[0]
+		}
+		u.started[0] = start{call.Account, now}
 	}
 	return l, true
 }
