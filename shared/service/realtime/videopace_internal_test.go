@@ -56,7 +56,8 @@ func TestAccountsOpenFewRoomsAtOnce(t *testing.T) {
 				if c.mayOpenRoom() {
 					opened++
 				}
-				if c.mayJoin() {
+				c.mayJoin(false)
+				if c.mayJoin(true) {
 					joined++
 				}
 			}

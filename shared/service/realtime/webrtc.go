@@ -80,7 +80,8 @@ func (c *connection) join(message clientMessage) {
 }
 
 // Within roomTime, an account may open roomBurst rooms, plus one for each of its sessions, because starting a codec takes
-// milliseconds. Its rooms together allow joinBurst joins, plus sessionJoins for each session.
+// milliseconds. Its rooms together allow joinBurst joins of clients that publish, plus sessionJoins for each session, and
+// as many of viewers.
 const (
 	roomBurst, roomTime     = 20, 5 * time.Second
 	joinBurst, sessionJoins = 40, 10
@@ -90,8 +91,13 @@ func (c *connection) mayOpenRoom() bool {
 	return c.mayStart("rooms/", c.admission.who.Tier.RealtimeSessions+roomBurst)
 }
 
-func (c *connection) mayJoin() bool {
-	return c.mayStart("joins/", sessionJoins*c.admission.who.Tier.RealtimeSessions+joinBurst)
+// mayJoin counts the account's own clients and viewers separately, so that viewers cannot keep the clients out.
+func (c *connection) mayJoin(publishes bool) bool {
+	kind := "views/"
+	if publishes {
+		kind = "joins/"
+	}
+	return c.mayStart(kind, sessionJoins*c.admission.who.Tier.RealtimeSessions+joinBurst)
 }
 
 // mayStart returns true for at most the given number of calls by an account within roomTime.

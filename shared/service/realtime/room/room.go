@@ -34,7 +34,7 @@ type Config struct {
 	FrameTiming bool
 	Heard       func()
 	// MayJoin limits the joins of all rooms of the account.
-	MayJoin func() bool
+	MayJoin func(publishes bool) bool
 }
 
 // Frame is a VP8 frame from the client.
@@ -310,7 +310,7 @@ func (r *Room) mayTry(grant livekit.Grant) bool {
 		r.attempts[grant.Identity] = own
 	}
 	return own.Allow() && (grant.Publish || r.participants[grant.Identity] != nil || r.joins.Allow()) &&
-		r.config.MayJoin()
+		r.config.MayJoin(grant.Publish)
 }
 
 func (r *Room) has(identity string) bool {
