@@ -218,6 +218,8 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		"sepia for the first half second, then normal":   func(s float64) bool { return s < 0.5 },
 		"in Schwarzweiß von Sekunde 0,3 bis 0,7":         func(s float64) bool { return s >= 0.3 && s < 0.7 },
 		"rain in the last 0.5 seconds":                   func(s float64) bool { return s >= 0.5 },
+		"mirror for the first half second":               func(s float64) bool { return s < 0.5 },
+		"flip vertically for the last 0.5 seconds":       func(s float64) bool { return s >= 0.5 },
 		`the text "Hello" at the top, from 0.5 s to 1 s`: func(s float64) bool { return s >= 0.5 },
 	} {
 		spec.Prompt = prompt

@@ -485,15 +485,13 @@ func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
 
 // RGB returns the color with a name, such as "dark red". Without a name, it is transparent.
 func RGB(name string) color.RGBA {
-	if name == "" {
-		return color.RGBA{}
+	c, known := colornames.Map[strings.Replace(name, "light ", "light", 1)]
+	if known || name == "" {
+		return c
 	}
-	shade, plain, shaded := strings.Cut(name, " ")
+	shade, plain, _ := strings.Cut(name, " ")
 	mixed := map[string][2]int{"light": {4, 153}, "dark": {5, 0}}[shade]
-	if !shaded {
-		plain, mixed = name, [2]int{10, 0}
-	}
-	c := colornames.Map[plain]
+	c = colornames.Map[plain]
 	mix := func(v uint8) uint8 { return uint8(int(v)*mixed[0]/10 + mixed[1]) }
 	return color.RGBA{mix(c.R), mix(c.G), mix(c.B), 255}
 }
@@ -514,7 +512,11 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 	for _, e := range edits {
 		if filter := e.filters[at]; filter != nil {
 			first, rest, more := strings.Cut(filter(e.args, clip), ",")
-			if first += e.args.during.Enable(clip.Length); more {
+			enable := e.args.during.Enable(clip.Length)
+			if !strings.Contains(first, "=") {
+				enable = strings.Replace(enable, ":", "=", 1) // filters without arguments, such as hflip
+			}
+			if first += enable; more {
 				first += "," + rest
 			}
 			chain = append(chain, first)
