@@ -130,12 +130,15 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// CloseWrite lets net/http end the stream before it closes a connection with unread bytes.
+func (c *watchedConn) CloseWrite() error { return c.tcp.CloseWrite() }
+
 // If a connection is closed with unread bytes, the system resets it, and the client loses the end of the
 // response. So after net/http's own responses, Close first ends the stream and discards incoming bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
-		_ = c.tcp.CloseWrite() // fails if the client has disconnected
+		_ = c.CloseWrite() // fails if the client has disconnected
 		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 		_, _ = io.CopyN(io.Discard, &c.LazyConn, lingerBytes)
 	}
