@@ -29,7 +29,7 @@ type quota struct {
 	// or waits for hours.
 	wanted, least int
 	why           string
-	// listed is the EC2 action that lists what the region already has, or "" if the quota does not depend on it.
+	// listed is the EC2 action that lists the existing resources, or "" if they do not count.
 	listed string
 }
 
@@ -213,7 +213,7 @@ func (a account) value(ctx context.Context, q quota) (int, error) {
 	return int(got.Quota.Value), nil
 }
 
-// others returns the number of the region's resources, without those that the stage already has.
+// others returns the number of the region's resources outside the stage.
 func (a account) others(ctx context.Context, action, stage string) (int, error) {
 	text, err := awsclient.Call(ctx, a.config, "ec2", "", "Action="+action+"&Version=2016-11-15")
 	if err != nil {

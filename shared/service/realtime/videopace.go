@@ -13,7 +13,7 @@ import (
 const maxPixelRate = 60 * vp8.MaxPixels
 
 // A session's decoder may use decodeTime of processor time per second, and saves up maxDecodeTime, in microseconds. The
-// work of a frame does not depend on its size alone.
+// work of a frame depends on more than its size.
 const decodeTime, maxDecodeTime = 200_000, 1_000_000
 
 // videoPace decides which frames of a video are decoded.

@@ -46,7 +46,7 @@ type upstream struct {
 	inFlight int
 	// live counts each account's calls that do not yield.
 	live map[string]int
-	// started contains the latest call's account and start, and those of the latest call by another account.
+	// started contains the latest call, and the latest call by another account.
 	started [2]start
 	// yielding lists the calls that must end if another call needs their slot.
 	yielding []*seat

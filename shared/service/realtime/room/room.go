@@ -295,9 +295,9 @@ func (r *Room) admits(grant livekit.Grant, join livekit.Join) bool {
 	return grant.Publish || !r.has(grant.Identity) || r.find(grant.Identity, join.Resume) != nil || r.joins.Allow()
 }
 
-// mayTry limits the attempts to join before anything of a join is read: those of each identity, and those of all
-// viewers who are not in the room, because everyone who may watch can get any number of identities; and those in all
-// rooms of the account, because it can open any number of rooms.
+// mayTry limits the attempts to join before anything of a join is read. There are limits for each identity; for all
+// viewers who are not in the room, because everyone who may watch can get any number of identities; and for all rooms
+// of the account, because it can open any number of rooms.
 func (r *Room) mayTry(grant livekit.Grant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
