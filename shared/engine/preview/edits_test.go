@@ -163,10 +163,12 @@ func TestSoundIsEdited(t *testing.T) {
 	spec.Duration = time.Second
 	usual := loudness(t, run(t, spec))
 	for prompt, holds := range map[string]func(float64) bool{
-		"leiser":                     func(db float64) bool { return db < usual-4 },
-		"lower the volume by 20%":    func(db float64) bool { return db < usual-1 && db > usual-3 },
-		"fade in and out":            func(db float64) bool { return db < usual-1 },
-		"mute the first half second": func(db float64) bool { return db < usual-1 && db > usual-8 },
+		"leiser":                            func(db float64) bool { return db < usual-4 },
+		"lower the volume by 20%":           func(db float64) bool { return db < usual-1 && db > usual-3 },
+		"fade in and out":                   func(db float64) bool { return db < usual-1 },
+		"mute the first half second":        func(db float64) bool { return db < usual-1 && db > usual-8 },
+		"louder for the last half second":   func(db float64) bool { return db > usual+1 },
+		"quieter for the first half second": func(db float64) bool { return db < usual-0.4 && db > usual-3 },
 	} {
 		spec.Prompt = prompt
 		if got := loudness(t, run(t, spec)); !holds(got) {
@@ -220,6 +222,8 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		"rain in the last 0.5 seconds":                   func(s float64) bool { return s >= 0.5 },
 		"mirror for the first half second":               func(s float64) bool { return s < 0.5 },
 		"flip vertically for the last 0.5 seconds":       func(s float64) bool { return s >= 0.5 },
+		"a thick red border for the first half second":   func(s float64) bool { return s < 0.5 },
+		"denoise it for the first half second":           func(float64) bool { return false },
 		`the text "Hello" at the top, from 0.5 s to 1 s`: func(s float64) bool { return s >= 0.5 },
 	} {
 		spec.Prompt = prompt

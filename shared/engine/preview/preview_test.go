@@ -80,15 +80,11 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	}
 	if v.Width != spec.Size.Width || v.Height != spec.Size.Height || v.RFrameRate != itoa(spec.FPS)+"/1" ||
 		v.NbFrames != itoa(count) {
-		t.Errorf(
-			"%dx%d at %s, %s frames; want %s at %d, %d", v.Width, v.Height, v.RFrameRate, v.NbFrames, spec.Size, spec.FPS, count,
-		)
+		t.Errorf("%dx%d at %s, %s frames; want %s at %d, %d", v.Width, v.Height, v.RFrameRate, v.NbFrames, spec.Size, spec.FPS, count)
 	}
 	if v.SampleAspectRatio != "1:1" || v.ColorSpace != "bt709" || v.ColorPrimaries != "bt709" ||
 		v.ColorTransfer != "bt709" || v.ColorRange != "tv" {
-		t.Errorf(
-			"aspect %s, colours %s %s %s %s", v.SampleAspectRatio, v.ColorSpace, v.ColorPrimaries, v.ColorTransfer, v.ColorRange,
-		)
+		t.Errorf("aspect %s, colours %s %s %s %s", v.SampleAspectRatio, v.ColorSpace, v.ColorPrimaries, v.ColorTransfer, v.ColorRange)
 	}
 	if sound {
 		a := f.Streams[1]

@@ -61,10 +61,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 	}
 	usual := loudness(t, run(t, typed(t, folder, catalog.Edit, "", sample)))
 	gray := func(p played) bool { return p.now.color < 2 && p.now.edges < 1.5*p.old.edges }
-	strokes := func(p played) bool {
-		return p.now.grain > 5*p.old.grain && p.now.color > 1.3*p.old.color && likeness(p.before[0], p.after[0]) > 0.4
-	}
-	pink := func(m traits) float64 { return (m.red+m.blue)/2 - m.green }
 	for _, c := range []struct {
 		of                  int
 		prompt, from        string
@@ -80,11 +76,9 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "make it look like a Pixar movie", sample, "", "Pixar movie", nil},
 		{both, "cartoon", sample, "comic", "", func(p played) bool { return p.now.black < p.old.black/2 && p.now.color > 1.4*p.old.color }},
 		{both, "turn me into an anime character", personClip, "anime", "", func(p played) bool { return p.now.color > 1.4*p.old.color && p.now.edges < 0.9*p.old.edges }},
-		{both, "1980s VHS tape", sample, "vhs", "", func(p played) bool { return p.now.edges > 3*p.old.edges && math.Abs(pink(p.now)-pink(p.old)) < 4 }},
 		{both, "film grain", sample, "grainy", "", func(p played) bool {
 			return p.now.grain > 3*p.old.grain && math.Abs(p.now.light-p.old.light) < 3 && math.Abs(p.now.color/p.old.color-1) < 0.1
 		}},
-		{both, "in the style of Van Gogh", sample, "impressionist", "", strokes},
 		{both, "🔥", sample, "fire", "", func(p played) bool { return p.now.warmth > p.old.warmth+70 }},
 		{both, "❄️", sample, "winter", "", func(p played) bool { return p.now.warmth < -15 && p.now.borders > p.old.borders+50 }},
 		{both, "😀", sample, "", "", nil},
@@ -123,7 +117,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "watercolor but leave the background alone", personClip, "watercolor (person)", "", func(p played) bool {
 			return p.changed(wall) < 4 && p.changed(head) > 4
 		}},
-		{both, "old movie", sample, "old movie", "", func(p played) bool { return p.now.color < 0.3*p.old.color && p.now.grain > 4*p.old.grain }},
 		{both, "it's too dark", sample, "brighter", "", func(p played) bool { return p.now.light > p.old.light+10 }},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "anime only on the person", sample, "", "anime (person)", nil},

@@ -23,10 +23,10 @@ type arguments struct {
 	// across and down are -1, 0 or 1. placed is true if the prompt names a position.
 	across, down int
 	placed       bool
-	// counter means counterclockwise.
-	counter bool
-	text    string
-	scale   float64
+	// counter means counterclockwise. back means that the picture already has the angle, which is undone.
+	counter, back bool
+	text          string
+	scale         float64
 	// box is the color of a text's box. blurred means that bars show the blurred picture.
 	box     string
 	blurred bool
@@ -102,7 +102,7 @@ func (a arguments) repeats() int { return max(2, min(int(a.number(2)), 20)) }
 // degrees returns an angle clockwise, from 0 to 360.
 func (a arguments) degrees() float64 {
 	by := a.number(90)
-	if a.counter || a.across < 0 {
+	if (a.counter || a.across < 0) != a.back {
 		by = -by
 	}
 	return math.Mod(math.Mod(by, 360)+360, 360)

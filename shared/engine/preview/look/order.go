@@ -25,7 +25,7 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 	}
 	gap := prompt[last.last.to:t.from]
 	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
-	if opening <= 0 || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
+	if opening < 0 || opening == 0 && !isUnspaced([]rune(last.last.text + " ")[0]) || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
 		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
 		if !in("writings", last.last.text) || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) {
 			return "", 0

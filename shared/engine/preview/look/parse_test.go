@@ -1,7 +1,6 @@
 package look
 
 import (
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -87,24 +86,6 @@ func TestCommonWordsAreNotTypos(t *testing.T) {
 		grape graph grass glass-blower class glance france dance fence pencils-case stencil fossil hassle castle battle`) {
 		if got := Read(word, nil).Understood; len(got) > 0 && !strings.Contains(word, "-") {
 			t.Errorf("the common word %q is taken for %q", word, got)
-		}
-	}
-}
-
-// FFmpeg accepts the filters of every edit that can be limited to a part of a clip.
-func TestLimitedFiltersRun(t *testing.T) {
-	for name := range limitable {
-		edits := Read(name+" for the first second", nil).Edits
-		for stage, option := range map[Stage]string{Shape: "-vf", Late: "-vf", Sound: "-af"} {
-			filters := Filters(edits, stage, Clip{Width: 320, Height: 240, Length: 2})
-			if filters == "" {
-				continue
-			}
-			out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=2[out0];sine=d=2[out1]",
-				option, filters, "-f", "null", "-").CombinedOutput()
-			if err != nil || !strings.Contains(filters, "enable=") {
-				t.Errorf("%s: %s: %v: %s", name, filters, err, out)
-			}
 		}
 	}
 }

@@ -314,6 +314,53 @@ func plain(all []part) {
 	}
 }
 
+// cures maps what a picture suffers from to the opposite change.
+var cures = map[string]string{
+	"muted": "vivid", "low contrast": "contrast", "fog": "contrast", "blur": "sharp", "soft": "sharp", "grainy": "denoise",
+	"darker": "brighter", "brighter": "darker", "rotate": "rotate",
+}
+
+// cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests vivid colors.
+func cure(all []part) {
+	for i := range all {
+		p := &all[i]
+		name := cures[p.means.name()]
+		if name == "" || !in("faults", strings.Join(p.means.phrase, " ")) || !complains(all[:i], p.first.clause) && !answered(all, i, name) {
+			continue
+		}
+		p.means.look, p.means.modifier, p.means.edit = nil, meant(name).modifier, meant(name).edit
+		for k := i - 1; k >= 0 && all[k].class == filler; k-- {
+			all[k].strength = 0
+		}
+		if name == "rotate" {
+			p.arguments = append(p.arguments, argument{angle, func(a *arguments) { a.back = true }})
+			drop(all[:i], func(p part) bool { return in("tilts", p.first.text) }) // "straighten it, it's tilted by 3°"
+		}
+	}
+}
+
+// answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
+func answered(all []part, at int, cure string) bool {
+	same := func(p part) bool { return p.first.clause == all[at].first.clause }
+	return slices.ContainsFunc(all, func(p part) bool { return p.means.name() == cure && !same(p) }) &&
+		!slices.ContainsFunc(all, func(p part) bool { return same(p) && p.class != filler && p.first != all[at].first })
+}
+
+// complains reports whether the words of a clause make a complaint of the fault that follows them.
+func complains(before []part, clause int) (stated bool) {
+	for i := len(before) - 1; i >= 0 && before[i].last.clause == clause; i-- {
+		switch word := before[i].last.text; {
+		case in("complaints", word), in("complaints", before[max(0, i-1)].last.text+" "+word):
+			return true
+		case in("wishes", word), stated && word == "so":
+			return false
+		case in("states", word):
+			stated = true
+		}
+	}
+	return stated
+}
+
 // maxWords limits the words that are read, because reading compares each word with many others.
 const maxWords = 400
 
@@ -325,6 +372,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = strings.TrimSpace(prompt) == ""
 	plain(all)
+	cure(all)
 	spare(all)
 	split := instructions(all)
 	areas := asked.areas(prompt, split)

@@ -2,7 +2,6 @@ package understanding_test
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestPromptsAreUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]catalog.Kind{"edit": edit, "image": catalog.Image, "video": video, "tryOn": tryOn}
+	kinds := map[string]catalog.Kind{"edit": edit, "image": catalog.Image, "video": video, "tryOn": tryOn, "live": edit, "reference": edit}
 	notices := map[string]string{"unfollowed": unfollowed, "declined": declined, "scenes": scenes, "-": ""}
 	for line := range strings.Lines(string(table)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "|")
@@ -37,7 +36,7 @@ func TestPromptsAreUnderstood(t *testing.T) {
 		if short, found := notices[notice]; found {
 			notice = short
 		}
-		got := understanding.Of(understanding.Request{Kind: kinds[kind], Prompt: prompt})
+		got := understanding.Of(understanding.Request{Kind: kinds[kind], Prompt: prompt, Live: kind == "live", Reference: kind == "reference"})
 		if u, i := strings.Join(got.Understood, "; "), strings.Join(got.Ignored, "; "); u != understood || i != ignored {
 			t.Errorf("%s %q: understood %q, ignored %q; want %q, %q", kind, prompt, u, i, understood, ignored)
 		}
@@ -49,36 +48,6 @@ func TestPromptsAreUnderstood(t *testing.T) {
 		}
 		if len(got.Ignored) > 0 && got.Notice == "" {
 			t.Errorf("%s %q: the notice does not say that %q is ignored", kind, prompt, got.Ignored)
-		}
-	}
-}
-
-func TestReferencesAreReported(t *testing.T) {
-	for _, c := range []struct {
-		kind        catalog.Kind
-		prompt      string
-		understood  []string
-		byReference bool
-	}{
-		{edit, "", []string{understanding.ReferenceColors}, true},
-		{edit, "make it look like this", []string{understanding.ReferenceColors}, true},
-		{edit, "winter", []string{"winter", understanding.ReferenceColors}, false},
-		{edit, "put this hat on him", nil, false},
-		{edit, "don't change anything", nil, false},
-		{tryOn, "a blue jacket", nil, false},
-	} {
-		got := understanding.Of(understanding.Request{Kind: c.kind, Prompt: c.prompt, Reference: true})
-		if !slices.Equal(got.Understood, c.understood) || got.ByReference != c.byReference {
-			t.Errorf("%s %q: %+v, want %q, by the reference %t", c.kind, c.prompt, got, c.understood, c.byReference)
-		}
-	}
-}
-
-func TestSessionsDoNotEditBackground(t *testing.T) {
-	for _, prompt := range []string{"blur the background", "remove the background", "anime only on the person"} {
-		got := understanding.Of(understanding.Request{Kind: edit, Prompt: prompt, Live: true})
-		if len(got.Understood) > 0 || !strings.Contains(got.Notice, "not a live session") {
-			t.Errorf("%q: %+v", prompt, got)
 		}
 	}
 }
