@@ -254,14 +254,6 @@ func TestCutBetweenFramesWorks(t *testing.T) {
 	}
 }
 
-// A prompt full of quotations must not keep the program busy.
-func TestNumberOfTextsInPromptIsLimited(t *testing.T) {
-	read := look.Read("write "+strings.Repeat(`"WWWWWWWWWW" `, 285), nil)
-	if len(read.Edits) > 4 || len(read.Ignored) == 0 {
-		t.Errorf("%d texts, ignored %q", len(read.Edits), read.Ignored)
-	}
-}
-
 func TestImpossibleEditsAreRejected(t *testing.T) {
 	spec := small(t, "slow motion 8x")
 	spec.Duration = time.Minute

@@ -59,7 +59,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		spec := typed(t, folder, catalog.TextToVideo, prompt, "")
 		return frames(t, run(t, spec), spec.Size)[0]
 	}
-	usual := loudness(t, run(t, typed(t, folder, catalog.Edit, "", sample)))
 	gray := func(p played) bool { return p.now.color < 2 && p.now.edges < 1.5*p.old.edges }
 	for _, c := range []struct {
 		of                  int
@@ -105,17 +104,9 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			old, now := measure(p.before[0].part(image.Rect(100, 5, 220, 30))), measure(p.after[0].part(image.Rect(100, 5, 220, 30)))
 			return now.red-now.blue > old.red-old.blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3
 		}},
-		{clip, "mute", sample, "mute", "", func(p played) bool { return loudness(t, p.path) < -80 && between(p.before[0], p.after[0]) < 3 }},
-		{clip, "louder", sample, "louder", "", func(p played) bool { return loudness(t, p.path) > usual+3 && between(p.before[0], p.after[0]) < 3 }},
 		{clip, "remove the background", personClip, "white background", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
-		}},
-		{both, "put her on a beach", personClip, "background: bay", "", func(p played) bool {
-			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
-		}},
-		{both, "watercolor but leave the background alone", personClip, "watercolor (person)", "", func(p played) bool {
-			return p.changed(wall) < 4 && p.changed(head) > 4
 		}},
 		{both, "it's too dark", sample, "brighter", "", func(p played) bool { return p.now.light > p.old.light+10 }},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},

@@ -80,23 +80,19 @@ func TestThumbnailsHavePictureColors(t *testing.T) {
 		Filter: "drawbox=x=160:y=0:w=160:h=160:c=blue:t=fill",
 	}.Make(t)
 	for _, test := range []struct {
-		name, prompt string
-		kind         catalog.Kind
-		data         *engine.Input
-		size         catalog.Size
+		name string
+		kind catalog.Kind
+		data *engine.Input
+		size catalog.Size
 		// right is the color of the right half. The left half is red.
 		right [3]uint32
 	}{
-		{"a clip that is not edited", "qwertz", catalog.Edit, input(t, clip, false),
-			catalog.Size{Width: 320, Height: 160}, [3]uint32{0, 0, 255}},
-		{"a clip that is scaled", "qwertz", catalog.Edit, input(t, clip, false),
-			catalog.Size{Width: 640, Height: 320}, [3]uint32{0, 0, 255}},
-		{"a clip that is larger than a poster", "qwertz", catalog.Edit, input(t, clip, false),
-			catalog.Size{Width: 1440, Height: 722}, [3]uint32{0, 0, 255}},
-		{"a transparent picture", "qwertz", catalog.Image, input(t, clear.Make(t), true),
-			catalog.Size{Width: 321, Height: 161}, [3]uint32{255, 255, 255}},
+		{"a clip that is not edited", catalog.Edit, input(t, clip, false), catalog.Size{Width: 320, Height: 160}, [3]uint32{0, 0, 255}},
+		{"a clip that is scaled", catalog.Edit, input(t, clip, false), catalog.Size{Width: 640, Height: 320}, [3]uint32{0, 0, 255}},
+		{"a clip that is larger than a poster", catalog.Edit, input(t, clip, false), catalog.Size{Width: 1440, Height: 722}, [3]uint32{0, 0, 255}},
+		{"a transparent picture", catalog.Image, input(t, clear.Make(t), true), catalog.Size{Width: 321, Height: 161}, [3]uint32{255, 255, 255}},
 	} {
-		spec := small(t, test.prompt)
+		spec := small(t, "qwertz")
 		spec.Kind, spec.Data, spec.Size, spec.Thumbnails = test.kind, test.data, test.size, true
 		_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 		if err != nil {

@@ -139,6 +139,9 @@ func parts(prompt string, known func(word string) bool) []part {
 				p.class = map[bool]class{true: filler, false: content}[moot || length == 1 && in("wholes", texts[at])] // "comic sans", "her dress", "the clip"
 			}
 			if taken > 0 {
+				if len(found) > 0 && units()[found[len(found)-1].first.text] == seconds && a.kinds&seconds != 0 {
+					a.kinds = seconds // "second 2"
+				}
 				p.arguments, length = []argument{a}, taken
 			}
 			switch next := at + 1; {
@@ -307,10 +310,29 @@ func plain(all []part) {
 		if strings.HasPrefix(p.first.text, "colo") && i > 1 && (in("keeps", all[i-1].first.text) || in("keeps", all[i-2].first.text)) {
 			p.class = content // "keep the colors"
 		}
-		purpose = purpose || i > 0 && (in("purposes", p.first.text) && all[i-1].class != negation || in("afterSo", p.first.text) && all[i-1].first.text == "so")
+		purpose = purpose || i > 0 && (in("purposes", p.first.text) && all[i-1].class != negation)
+		if i > 0 && in("afterSo", p.first.text) && all[i-1].first.text == "so" {
+			ignorePurpose(all[i:])
+		}
 		if worded && p.class == named && strings.ContainsAny(emoji, p.first.text) {
 			p.class, p.means = filler, meaning{}
 		}
+	}
+}
+
+// ignorePurpose turns the rest of a clause after "so" into fillers, unless it requests a change: "so the tower is on the
+// right", but not "so the sky is red".
+func ignorePurpose(rest []part) {
+	end := slices.IndexFunc(rest, func(p part) bool {
+		return p.class > filler || p.first.clause != rest[0].first.clause || !p.means.inert()
+	})
+	if end >= 0 && !rest[end].means.inert() && rest[end].first.clause == rest[0].first.clause {
+		return
+	} else if end >= 0 {
+		rest = rest[:end]
+	}
+	for i := range rest {
+		rest[i].class, rest[i].arguments = filler, nil
 	}
 }
 
@@ -348,7 +370,7 @@ func answered(all []part, at int, cure string) bool {
 
 // complains reports whether the words of a clause make a complaint of the fault that follows them.
 func complains(before []part, clause int) (stated bool) {
-	for i := len(before) - 1; i >= 0 && before[i].last.clause == clause; i-- {
+	for i := len(before) - 1; i >= 0 && before[i].last.clause == clause && !before[len(before)-1].describes(); i-- {
 		switch word := before[i].last.text; {
 		case in("complaints", word), in("complaints", before[max(0, i-1)].last.text+" "+word):
 			return true
@@ -518,7 +540,7 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 			followed = followed || p.class == named
 		case means.edit != nil:
 			followed = true
-		case unknown && (p.alone || means.modifier != nil && !scoped && !separate(instruction, i)):
+		case isUntimed(instruction), unknown && (p.alone || means.modifier != nil && !scoped && !separate(instruction, i)):
 			left = append(left, p)
 		case means.generic:
 			followed = true

@@ -50,7 +50,7 @@ func limit(instruction []part, found []ordered) ([]ordered, Span) {
 	if len(named) == 0 {
 		span, named = between(instruction, found)
 	}
-	if len(named) == 0 {
+	if len(named) == 0 && !isUntimed(instruction) {
 		return found, span
 	}
 	refused := false
@@ -59,9 +59,9 @@ func limit(instruction []part, found []ordered) ([]ordered, Span) {
 		switch name := o.edit.name; {
 		case o.limits:
 			continue
-		case o.edit.takes&(start|end) != 0 && o.edit.takes&paint != 0 && (span.From == 0 || span.To == 0): // a fade
+		case len(named) > 0 && o.edit.takes&(start|end) != 0 && o.edit.takes&paint != 0 && (span.From == 0 || span.To == 0): // a fade
 			o.edit.args.numbers, span = []float64{max(span.To, -span.From)}, Span{}
-		case limitable[name]:
+		case len(named) > 0 && limitable[name]:
 			o.edit.args.during = span
 		default:
 			refused, instruction[o.at].class, instruction[o.at].means = true, content, meaning{}
@@ -94,11 +94,23 @@ func isWhen(instruction []part) bool {
 			timed = timed || p.arguments[0].kinds == seconds
 		case p.class == joiner && first == i:
 			first++
-		case p.class != filler && !in("spans", p.first.text):
+		case p.class != filler && !in("spans", p.first.text) && !in("sinces", p.first.text) && !isDigit(p.first.text, 0):
 			return false
 		}
+		timed = timed || units()[p.first.text] == seconds
 	}
-	return timed && in("whens", instruction[first].first.text)
+	return timed && (in("whens", instruction[first].first.text) || in("sinces", instruction[first].first.text))
+}
+
+// isUntimed reports whether an instruction names a time that was not read: "after the 2nd second".
+func isUntimed(instruction []part) bool {
+	number, limits, timed := false, false, false
+	for _, p := range instruction {
+		number = number || p.class == content && isDigit(p.first.text, 0)
+		limits = limits || in("sinces", p.first.text) || in("untils", p.first.text)
+		timed = timed || units()[p.first.text] == seconds || p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == seconds
+	}
+	return number && limits && timed
 }
 
 // limitable has the names of edits that can be limited to a part of a clip.

@@ -64,7 +64,7 @@ func Of(asked Request) Result {
 func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
 	r := Result{Understood: read.Understood, Ignored: read.Ignored}
-	var unfit, undrawn []string
+	var unfit, unwritten, undrawn []string
 	opaque := false
 	if asked.Live || asked.Kind == catalog.Image && read.Topic != "size" && read.Topic != "text" {
 		read.Topic = ""
@@ -72,9 +72,10 @@ func ofLook(asked Request) Result {
 	for _, e := range read.Edits {
 		fit, lacking := title.Fit(e.Text())
 		switch {
-		case asked.Live, asked.Kind == catalog.Image && (!e.Still() || e.Span() != look.Span{}), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference,
-			e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
+		case asked.Live, asked.Kind == catalog.Image && (!e.Still() || e.Span() != look.Span{}), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference:
 			unfit = append(unfit, e.Phrase)
+		case e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
+			unwritten = append(unwritten, e.Phrase)
 		default:
 			if lacking != "" {
 				e, undrawn = e.WithText(fit), append(undrawn, lacking)
@@ -113,7 +114,7 @@ func ofLook(asked Request) Result {
 	case followed && left:
 		r.Notice = fmt.Sprintf("%s changed nothing. %s", quoted(read.Ignored), advice(read))
 	case followed:
-	case len(unfit) > 0:
+	case len(unfit)+len(unwritten) > 0:
 	case left:
 		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. %s", unchanged, quoted(read.Ignored), advice(read))
 	case read.Empty:
@@ -127,6 +128,10 @@ func ofLook(asked Request) Result {
 	if len(undrawn) > 0 {
 		r.Ignored = append(r.Ignored, undrawn...)
 		r.Notice = strings.TrimSpace(fmt.Sprintf("The text is written without %s, which the font lacks. %s", quoted(undrawn), r.Notice))
+	}
+	if len(unwritten) > 0 {
+		r.Ignored = append(r.Ignored, unwritten...)
+		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs a text in Latin, Greek or Cyrillic letters. %s", quoted(unwritten), r.Notice))
 	}
 	if len(unfit) > 0 {
 		r.Ignored = append(r.Ignored, unfit...)
@@ -200,7 +205,7 @@ func needed(asked Request) string {
 	case asked.Kind == catalog.Image:
 		return "a video"
 	}
-	return "a reference image, or a text in Latin, Greek or Cyrillic letters"
+	return "a reference image"
 }
 
 func ofScene(asked Request) Result {
