@@ -294,9 +294,7 @@ func TestFramesAreEditedWhilePromptsChange(t *testing.T) {
 
 func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
-	e, err := frame.New(
-		func() time.Time { return now }, func() uint32 { return seed },
-	).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
+	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
 		t.Fatal(err)
 	}

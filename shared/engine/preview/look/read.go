@@ -236,13 +236,18 @@ func instructions(all []part) [][]part {
 		}
 		split[len(split)-1] = all[start : i+1]
 	}
-	for i := len(split) - 2; i >= 0; i-- {
-		position := !slices.ContainsFunc(split[i], func(p part) bool {
-			return p.class != filler && (len(p.arguments) == 0 || p.arguments[0].kinds&place == 0)
+	// letters reports whether an instruction only gives a text's position or color: "at the top".
+	letters := func(instruction []part) bool {
+		return !slices.ContainsFunc(instruction, func(p part) bool {
+			return p.class != filler && (len(p.arguments) == 0 || p.arguments[0].kinds&place == 0) && (p.means.modifier == nil || !p.means.modifier.isColor())
 		})
-		if position && slices.ContainsFunc(split[i+1], part.writes) || isWhen(split[i]) || isWhen(split[i+1]) { // "at the top, add the text …"
+	}
+	writes := func(instruction []part) bool { return slices.ContainsFunc(instruction, part.writes) }
+	for i := len(split) - 2; i >= 0; i-- {
+		if letters(split[i]) && writes(split[i+1]) || letters(split[i+1]) && writes(split[i]) || isWhen(split[i]) || isWhen(split[i+1]) { // "at the top, add the text …"
 			split[i] = slices.Concat(split[i], split[i+1])
 			split = slices.Delete(split, i+1, i+2)
+			i = min(i+1, len(split)-1) // more may follow
 		}
 	}
 	return split
@@ -323,13 +328,13 @@ func plain(all []part) {
 // ignorePurpose turns the rest of a clause after "so" into fillers, unless it requests a change: "so the tower is on the
 // right", but not "so the sky is red".
 func ignorePurpose(rest []part) {
-	end := slices.IndexFunc(rest, func(p part) bool {
-		return p.class > filler || p.first.clause != rest[0].first.clause || !p.means.inert()
-	})
-	if end >= 0 && !rest[end].means.inert() && rest[end].first.clause == rest[0].first.clause {
-		return
-	} else if end >= 0 {
-		rest = rest[:end]
+	for i, p := range rest {
+		if p.class > filler || p.first.clause != rest[0].first.clause {
+			rest = rest[:i]
+			break
+		} else if !p.means.inert() {
+			return
+		}
 	}
 	for i := range rest {
 		rest[i].class, rest[i].arguments = filler, nil
