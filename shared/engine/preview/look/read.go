@@ -341,7 +341,7 @@ func ignorePurpose(rest []part) {
 	}
 }
 
-// cures maps what a picture suffers from to the opposite change.
+// cures maps a fault of a picture to the opposite change.
 var cures = map[string]string{
 	"muted": "vivid", "low contrast": "contrast", "fog": "contrast", "blur": "sharp", "soft": "sharp", "grainy": "denoise",
 	"darker": "brighter", "brighter": "darker", "rotate": "rotate",
