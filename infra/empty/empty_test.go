@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -132,5 +135,14 @@ func TestBucketsAreEmptied(t *testing.T) {
 	}
 	if _, err := empty("test", "", "-c", "stage=test"); err != nil {
 		t.Errorf("missing buckets: %v", err)
+	}
+	protected := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>cutroom-other</StackName>`+
+			`<EnableTerminationProtection>true</EnableTerminationProtection></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
+	}))
+	defer protected.Close()
+	t.Setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", protected.URL)
+	if _, err := empty("other", "", "-c", "stage=other"); err == nil || left(name("other", "")) != 3 {
+		t.Errorf("a protected stage: %v, %d objects remain", err, left(name("other", "")))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -49,6 +50,16 @@ func run(ctx context.Context, arguments []string, confirmed string, answers io.R
 		return fmt.Errorf("read the AWS account: %w", err)
 	}
 	account := aws.ToString(caller.Account)
+	stacks, err := cloudformation.NewFromConfig(settings).DescribeStacks(ctx,
+		&cloudformation.DescribeStacksInput{StackName: aws.String("cutroom-" + stage)})
+	var missing smithy.APIError
+	switch {
+	case errors.As(err, &missing) && missing.ErrorCode() == "ValidationError": // no stack, perhaps because it was deleted
+	case err != nil:
+		return fmt.Errorf("read the stage's stack: %w", err)
+	case len(stacks.Stacks) > 0 && aws.ToBool(stacks.Stacks[0].EnableTerminationProtection):
+		return fmt.Errorf("the stage %s is protected: deploy it with -c protect=false first", stage)
+	}
 	if confirmed != stage {
 		fmt.Fprintf(out, "This deletes the stage %q in the account %s, region %s, with all its data: jobs, files, keys.\n"+
 			"Type the name of the stage to continue: ", stage, account, settings.Region)
