@@ -144,6 +144,24 @@ func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	}
 }
 
+// Realtime sessions limit the system's buffer, because frames would wait in it.
+func TestUpgradedConnectionHasSendBuffer(t *testing.T) {
+	limited := make(chan error, 1)
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		upgrade := &httpserver.OverheadWriter{ResponseWriter: w, Burst: 1 << 20, PerSecond: 1}
+		conn, _, err := upgrade.Hijack()
+		if err == nil {
+			defer conn.Close()
+			err = upgrade.SetWriteBuffer(64 << 10)
+		}
+		limited <- err
+	})})
+	io.WriteString(dialFrom(t, "127.0.0.1", address), "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if err := await.Receive(t, "the upgrade", limited); err != nil {
+		t.Error(err)
+	}
+}
+
 type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -133,6 +133,9 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 // CloseWrite lets net/http end the stream before it closes a connection with unread bytes.
 func (c *watchedConn) CloseWrite() error { return c.tcp.CloseWrite() }
 
+// SetWriteBuffer sets the size of the system's send buffer, in bytes. WebSockets use it.
+func (c *watchedConn) SetWriteBuffer(bytes int) error { return c.tcp.SetWriteBuffer(bytes) }
+
 // If a connection is closed with unread bytes, the system resets it, and the client loses the end of the
 // response. So after net/http's own responses, Close first ends the stream and discards incoming bytes.
 func (c *watchedConn) Close() error {

@@ -51,3 +51,13 @@ func (w *OverheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.Conn = &OverheadConn{Conn: network, burst: w.Burst, perSecond: w.PerSecond, began: time.Now()}
 	return w.Conn, buffer, nil
 }
+
+// SetWriteBuffer sets the size of the system's send buffer of the upgraded connection, in bytes. It fails for
+// connections other than TCP.
+func (w *OverheadWriter) SetWriteBuffer(bytes int) error {
+	tcp, ok := w.Conn.Conn.(interface{ SetWriteBuffer(bytes int) error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return tcp.SetWriteBuffer(bytes)
+}

@@ -56,9 +56,7 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	if err != nil {
 		return nil
 	}
-	if tcp, ok := upgrade.Conn.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer)
-	}
+	_ = upgrade.SetWriteBuffer(sendBuffer) // without it, only the delay of frames grows
 	conn.SetReadLimit(maxText)
 	return &socket{Conn: conn, network: upgrade.Conn, times: times, writing: make(chan struct{}, 1)}
 }
