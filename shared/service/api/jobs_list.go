@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/job"
-	"cutroom/shared/platform/clock"
 )
 
 // NextCursor is null on the last page.
@@ -58,7 +57,8 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// slowly runs a read that takes long. An account has one such read at a time, and reads half of the time at most.
+// slowly runs a read that takes long. An account has one such read at a time, and reads half of the time at most, even
+// if its client disconnects.
 func (s *service) slowly(ctx context.Context, account string, read func() error) error {
 	if !s.readTurns.Take(ctx, account) {
 		return ctx.Err()
@@ -67,7 +67,7 @@ func (s *service) slowly(ctx context.Context, account string, read func() error)
 	began := time.Now()
 	err := read()
 	if took := time.Since(began); took > longRead {
-		clock.Wait(ctx, min(took, time.Second))
+		time.Sleep(min(took, time.Second))
 	}
 	return err
 }

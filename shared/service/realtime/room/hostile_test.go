@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -316,6 +317,12 @@ func TestHalfMessageAfterLeaveDelaysNoEnd(t *testing.T) {
 		close(closed)
 	}()
 	await.Receive(t, "the end of the room", closed)
+	if err := network.SetReadDeadline(time.Now().Add(await.Max / 4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, network); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server keeps the connection open")
+	}
 }
 
 func heap() int {
