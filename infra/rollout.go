@@ -23,7 +23,7 @@ func (s *stack) called(name string) awslambda.IFunction {
 }
 
 // newRollouts lets CodeDeploy move the aliases to new versions: a tenth of the calls at first, and all calls ten minutes
-// later. If the alarm on an API's errors fires, CodeDeploy moves them back and CloudFormation rolls the deployment back.
+// later. If the alarm on its API's errors fires, CodeDeploy moves them back and CloudFormation rolls the deployment back.
 func (s *stack) newRollouts() {
 	if !s.Canary {
 		return
@@ -34,10 +34,15 @@ func (s *stack) newRollouts() {
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("codedeploy.amazonaws.com"), nil),
 	})
 	for _, name := range sortedKeys(s.aliases) {
+		// An upstream that is down must not roll back the media service.
+		alarm := "media-errors"
+		if name == "inference" {
+			alarm = "inference-errors"
+		}
 		awscodedeploy.NewLambdaDeploymentGroup(s.Stack, jsii.String(title(name)+"Rollout"), &awscodedeploy.LambdaDeploymentGroupProps{
 			Application: application, Role: role, Alias: s.aliases[name],
 			DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_CANARY_10PERCENT_10MINUTES(),
-			Alarms:           &[]interfacesawscloudwatch.IAlarmRef{s.alarms["media-errors"], s.alarms["inference-errors"]},
+			Alarms:           &[]interfacesawscloudwatch.IAlarmRef{s.alarms[alarm]},
 		})
 	}
 	suppress(role, "AwsSolutions-IAM4", "CodeDeploy requires this managed policy to move aliases.",

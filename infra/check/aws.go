@@ -154,7 +154,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 
 var alarmNames = []string{
 	"media-errors", "inference-errors", "failed-executions", "dead-letters", "video-queue-age", "image-queue-age",
-	"internal-errors", "webhook-dead-letters", "function-throttles",
+	"internal-errors", "webhook-dead-letters", "function-throttles", "late-events",
 }
 
 func (c *awsCloud) forget(ctx context.Context, key credential.Key) error {

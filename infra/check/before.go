@@ -107,7 +107,7 @@ func (p plan) instances(n int, spot bool) []quota {
 		switch p5 := strings.HasPrefix(family, "p5"); {
 		case spot && p5:
 			q.title, q.code = "All P5 Spot Instance Requests", "L-C4BD4855"
-		case spot && family[:1] == "p":
+		case spot && strings.HasPrefix(family, "p"):
 			q.title, q.code = "All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC"
 		case spot:
 			q.title, q.code = "All G and VT Spot Instance Requests", "L-3819A6DF"

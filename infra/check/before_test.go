@@ -19,7 +19,7 @@ type quotaService struct {
 	concurrency int
 	// quotas maps codes to the account's quotas, if they differ from AWS's defaults.
 	quotas map[string]float64
-	// networks maps stages to their numbers of VPCs. "" has those of other programs.
+	// networks maps a stage to its number of VPCs, and "" to the number of other programs.
 	networks map[string]int
 	denied   bool
 	// role is whether the account has the service-linked role of ECS. asked lists IAM's actions.

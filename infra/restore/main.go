@@ -42,7 +42,9 @@ type restorer struct {
 	at     time.Time
 	// overwrite replaces records that the stage's table has too.
 	overwrite bool
-	out       io.Writer
+	// protect protects a table that is created, as the option protect=true of the deployment does.
+	protect bool
+	out     io.Writer
 }
 
 func run(ctx context.Context, arguments []string, out io.Writer) error {
@@ -50,6 +52,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("restore [flags] tables", flag.ContinueOnError)
 	flags.StringVar(&r.stage, "stage", "dev", "the deployment's stage")
 	flags.BoolVar(&r.overwrite, "overwrite", false, "also replace records that were changed since then")
+	flags.BoolVar(&r.protect, "protect", false, "protect deleted tables that are created again, as in a stage with protect=true; always in prod")
 	flags.Func("at", "the time to restore, such as 2026-11-29T10:00:00Z", func(text string) (err error) {
 		r.at, err = time.Parse(time.RFC3339, text)
 		return err
@@ -183,7 +186,7 @@ func (r *restorer) create(ctx context.Context, table dynamo.Table, name string) 
 	if err := r.await(ctx, name); err != nil {
 		return err
 	}
-	update := &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(r.stage == "prod")}
+	update := &dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(r.protect || r.stage == "prod")}
 	if table.StreamsNewImages || table.StreamsOldImages {
 		update.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewImage}
 		if table.StreamsOldImages {
