@@ -46,12 +46,12 @@ class Residents:
         return pipeline
 
     def preload(self, name: str) -> None:
-        """Loads the pipeline if it fits next to those that are in memory."""
+        """Loads the pipeline if it fits into memory beside the loaded ones."""
         if self._fits(name):
             self.get(name)
 
     def both_fit(self, name: str, other: str) -> bool:
-        """Reports whether the two pipelines fit into memory together. Then get does not evict the one that was used
+        """Reports whether the two pipelines fit into memory together. If so, get does not evict the pipeline used
         last."""
         return self._memory is not None and self._together(name, other) <= self._memory
 

@@ -20,8 +20,8 @@ const rearmAfter = 5 * time.Second
 
 type lazyDeadline struct {
 	mu sync.Mutex
-	// wanted is the deadline, and armed is what the connection's timer is set to. A zero time means none. aborted means
-	// that the deadline is in the past, so that a read or write in progress ends.
+	// wanted is the deadline. armed is the time of the connection's timer. A zero time means none. aborted means that the
+	// deadline is in the past, so that a read or write in progress ends.
 	wanted, armed time.Time
 	aborted       bool
 }

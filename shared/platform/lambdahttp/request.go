@@ -33,7 +33,7 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	if err != nil {
 		return nil, fmt.Errorf("read the event: %w", err)
 	}
-	// A local AWS names no domain, and serves APIs below paths of its own address.
+	// A local AWS names no domain, and serves each API below a path.
 	local := event.RequestContext.DomainName == ""
 	if local {
 		r.Host = r.Header.Get("Host")

@@ -483,7 +483,7 @@ func (e Edit) Box() string { return e.args.box }
 // Color returns the name of the requested color, or the fallback.
 func (e Edit) Color(fallback string) string { return e.args.colorOr(fallback) }
 
-// RGB returns the color with a name, such as "dark red". Without a name, it is transparent.
+// RGB returns the color with a name, such as "dark red", or transparent if the name is empty.
 func RGB(name string) color.RGBA {
 	c, known := colornames.Map[strings.Replace(name, "light ", "light", 1)]
 	if known || name == "" {

@@ -131,7 +131,7 @@ func (a arguments) span(name string) Span {
 }
 
 // between returns the span that the numbers of an instruction name, and the indices of these numbers, if an edit or a
-// look precedes or follows them. There is no span if the numbers are not times.
+// look precedes or follows them. If the numbers are not times, the span is zero.
 func between(instruction []part, found []ordered) (Span, []int) {
 	var times arguments
 	var at []int
