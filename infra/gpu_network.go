@@ -5,9 +5,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newGPUNetwork returns the VPC for the GPU workers: the deployer's, or a new one. Instances and tasks have no public address. They reach AWS
-// through one NAT gateway, which is cheaper than the eight interface endpoints they would need. Weights, blobs,
-// records and image layers, which are most of the traffic, use gateway endpoints instead.
+// newGPUNetwork returns the VPC for the GPU workers: the deployer's, or a new one. Instances and tasks have no public
+// address. In a new VPC they reach AWS through one NAT gateway, which is cheaper than the eight interface endpoints
+// they would need. Weights, blobs, records and image layers, which are most of the traffic, use gateway endpoints
+// instead.
 func (s *gpuStack) newGPUNetwork() awsec2.IVpc {
 	if s.GPU.Network.set() {
 		return s.findNetwork(s.GPU.Network, s.GPU.Zones, true)

@@ -52,8 +52,9 @@ func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 // maxWalks limits the store queries per page. A query may skip many jobs that do not match, so a page may be short.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first if the filter does not say otherwise, and the cursor of the next page, which is empty on the
-// last page. A page may be short or even empty although more pages follow. Jobs with expired records are omitted.
+// List returns a page of an account's jobs, newest first if the filter does not say otherwise, and the cursor of the
+// next page, which is empty on the last page. A page may be short or even empty although more pages follow. Jobs with
+// expired records are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(ctx context.Context, account string, filter Filter, cursor string,

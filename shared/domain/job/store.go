@@ -32,8 +32,9 @@ type Store interface {
 
 	// List returns an account's jobs that match the filter at the given time (see Job.At), highest id first, up to
 	// the limit. Only jobs with ids lower than `after` are listed, and a job with that id need not exist. If `after`
-	// is empty, List starts with the highest id. With Filter.OldestFirst, the order is reversed. It may return fewer jobs although more follow. next is the id to
-	// continue from, or empty at the end. Jobs accepted within the last second may be missing.
+	// is empty, List starts with the highest id. With Filter.OldestFirst, the order is reversed. It may return fewer
+	// jobs although more follow. next is the id to continue from, or empty at the end. Jobs accepted within the last
+	// second may be missing.
 	List(ctx context.Context, account string, filter Filter, after string, limit int,
 		now time.Time) (jobs []Job, next string, err error)
 

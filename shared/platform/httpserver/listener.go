@@ -52,7 +52,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitUnsent limits the unsent data in the kernel to maxUnsent, without slowing down downloads as a small send buffer would.
+// limitUnsent limits the unsent data in the kernel to maxUnsent. Unlike a small send buffer, this does not slow down
+// downloads.
 func limitUnsent(conn *net.TCPConn) {
 	raw, _ := conn.SyscallConn() // fails only for a nil connection
 	_ = raw.Control(func(fd uintptr) {
