@@ -162,6 +162,10 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
 			}
 		}
+		if said := strings.Join(p.means.phrase, " "); o.edit.name == "trim" && len(o.edit.args.numbers) == 1 &&
+			(strings.HasSuffix(said, "keep from") || strings.HasSuffix(said, "only from") || said == "use from") {
+			o.edit.operation = meant("skip the first").edit // "keep from second 2 on"
+		}
 		if o.edit.name == "fade in and out" && o.given&end != 0 {
 			o.edit.operation = meant("fade out").edit
 		}
