@@ -162,6 +162,7 @@ cdk:
 .PHONY: bootstrap
 bootstrap: need-bootstrap cdk ## Prepare an account and region for deployments, once.
 	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
+	@$(GO) run ./infra/check -before -- $(CONTEXT) || true # creates the role of ECS; raising a quota may take days
 
 .PHONY: synth
 synth: need-synth cdk ## Write the templates of the deployment. CONTEXT="-c …" sets the options.

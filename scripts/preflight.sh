@@ -341,7 +341,7 @@ installing() {
 look
 if [ -z "$missing" ]; then
 	case $target in
-	bootstrap | synth | deploy | import | destroy)
+	bootstrap | synth | diff | deploy | import | destroy)
 		[ "$(node_version)" -ge 22000 ] || echo "AWS CDK no longer supports Node.js $(node --version): install 22 or 24." >&2
 		;;
 	esac

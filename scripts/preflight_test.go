@@ -179,8 +179,11 @@ func TestOldNodeIsReported(t *testing.T) {
 		"v24.1.0":  {0, ""},
 	} {
 		machine := system{"id": user, "go": goNew, "python3": "exit 0", "npm": "exit 0", "node": "echo " + version}
-		if code, says, _ := machine.preflight(t, "synth"); code != c.code || !strings.HasPrefix(says, c.says) || c.says == "" && says != "" {
-			t.Errorf("%s: exit code %d, and said\n%s", version, code, says)
+		for _, target := range []string{"synth", "diff"} {
+			want := strings.Replace(c.says, "synth", target, 1)
+			if code, says, _ := machine.preflight(t, target); code != c.code || !strings.HasPrefix(says, want) || want == "" && says != "" {
+				t.Errorf("%s, %s: exit code %d, and said\n%s", target, version, code, says)
+			}
 		}
 	}
 }
