@@ -62,6 +62,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 			SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 		}
 	}
+	props.DisableExecuteApiEndpoint = jsii.Bool(a.domain.set() && !s.DefaultURLs)
 	var endpoints []awsec2.IVpcEndpoint
 	for i, id := range s.APIEndpoints {
 		endpoints = append(endpoints, awsec2.InterfaceVpcEndpoint_FromInterfaceVpcEndpointAttributes(s.Stack,

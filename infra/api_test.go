@@ -269,3 +269,17 @@ func TestCustomDomainsAreUsed(t *testing.T) {
 	})
 	made.HasOutput(jsii.String("MediaUrl"), map[string]any{"Value": "https://media.example.com"})
 }
+
+// With defaultUrls=off, an API with a domain responds only there. A web ACL or a proxy in front of it cannot be bypassed.
+func TestDefaultURLsCanBeTurnedOff(t *testing.T) {
+	context := map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com",
+		"mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1"}
+	for _, urls := range []string{"on", "off"} {
+		context["defaultUrls"] = urls
+		for id, rest := range synthesize(t, context).of(t, "AWS::ApiGateway::RestApi") {
+			if off := rest.Properties["DisableExecuteApiEndpoint"] == true; off != (urls == "off" && strings.HasPrefix(id, "Media")) {
+				t.Errorf("defaultUrls=%s: %s responds only at its domain: %t", urls, id, off)
+			}
+		}
+	}
+}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -73,5 +75,16 @@ func TestNamesOfSecretsAreNotPartialARNs(t *testing.T) {
 		if name, named := secret.Properties["Name"].(string); named && regexp.MustCompile(`-\w{6}$`).MatchString(name) {
 			t.Errorf("%s has the name %s", id, name)
 		}
+	}
+}
+
+// An update of 0.1.0 with secretName=secret changes nothing about its secret, so CloudFormation does not replace it.
+func TestSecretOfEarlierVersionIsKept(t *testing.T) {
+	made := synthesize(t, map[string]any{"secretName": "secret", "worker": "none"}).of(t, "AWS::SecretsManager::Secret")
+	secret := maps.Clone(made["SecretA720EF05"].Properties)
+	delete(secret, "Tags")
+	if want := map[string]any{"Name": "cutroom-dev-secret", "Description": "Seals page cursors and signs webhooks",
+		"GenerateSecretString": map[string]any{"ExcludePunctuation": true, "PasswordLength": 64.0}}; !reflect.DeepEqual(secret, want) {
+		t.Errorf("the secret is %v", secret)
 	}
 }

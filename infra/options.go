@@ -50,6 +50,9 @@ type options struct {
 	KeepVersions int
 	// OwnTags holds the deployer's tags for all resources.
 	OwnTags map[string]string
+	// SecretName is the last part of the name of the service's secret. A deployment of 0.1.0 keeps its secret only under
+	// the old name, because CloudFormation replaces a renamed secret.
+	SecretName string
 	// DataAlone omits everything except tables, bucket and secret, so that they can be imported (docs/runbook.md).
 	DataAlone bool
 
@@ -103,6 +106,8 @@ type addressOptions struct {
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
 	// APIEndpoints lists interface endpoints of API Gateway. If it is set, both APIs are private and respond only there.
 	APIEndpoints []string
+	// DefaultURLs keeps API Gateway's own URL of an API that has a custom domain.
+	DefaultURLs bool
 	// WebACL is the ARN of an AWS WAF web ACL that filters the calls of both APIs and of the load balancers.
 	WebACL string
 	// RequestsPerSecond and Burst are rate limits. Each applies to an entire API.
@@ -191,6 +196,7 @@ func readOptions(values map[string]any) (options, error) {
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
 		KeepVersions:    r.number("keepVersions", 0, 1, 365),
 		OwnTags:         r.tags(),
+		SecretName:      r.oneOf("secretName", "service-key", "service-key", "secret"),
 		DataAlone:       r.oneOf("only", "", "data") == "data",
 		Concurrency:     r.number("concurrency", 0, leastConcurrency, 100_000),
 		workerOptions: workerOptions{
@@ -226,6 +232,7 @@ func readOptions(values map[string]any) (options, error) {
 			RealtimeDomain: r.domain("realtime"),
 			ConsoleDomain:  r.domain("console"),
 			APIEndpoints:   r.list("apiEndpoints", ""),
+			DefaultURLs:    r.oneOf("defaultUrls", "on", "on", "off") == "on",
 			WebACL: r.pattern("webAcl", "", `^$|^arn:[a-z-]+:wafv2:[a-z0-9-]+:[0-9]+:regional/webacl/`,
 				"the ARN of a regional web ACL"),
 			RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
@@ -291,6 +298,7 @@ func (r *reader) relations(o options) {
 	r.reject(o.Private && o.Live.On, "private", "allows no webrtc: clients send media to the tasks' public addresses")
 	r.reject(len(o.APIEndpoints) > 0 && (o.Console || o.Inference.set() || o.Media.set() && o.Ingest != "fargate"),
 		"apiEndpoints", "allows no console and no domains of the APIs")
+	r.reject(!o.DefaultURLs && !o.Media.set() && !o.Inference.set(), "defaultUrls", "must not be off without a domain of an API")
 	r.reject(o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda"),
 		"endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda")
 	r.reject(o.PublicEndpoint != "" && o.Endpoint == "", "publicEndpoint", "requires endpoint")

@@ -10,7 +10,7 @@ import (
 func (s *stack) newSecret() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Secret"), &awssecretsmanager.SecretProps{
 		// Secrets Manager takes a name that ends with a hyphen and six characters, such as "-secret", for part of an ARN.
-		SecretName:    jsii.String(s.name("service-key")),
+		SecretName:    jsii.String(s.name(s.SecretName)),
 		Description:   jsii.String("Seals page cursors and signs webhooks"),
 		RemovalPolicy: s.removal(),
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
@@ -27,7 +27,7 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 // resolve references, its plain name.
 func (s *stack) secretName() *string {
 	if s.Endpoint != "" {
-		return jsii.String(s.name("service-key"))
+		return jsii.String(s.name(s.SecretName))
 	}
 	return s.secret.SecretArn()
 }

@@ -207,7 +207,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 
 func TestChecksPassOnHealthyDeployment(t *testing.T) {
 	d := start(t)
-	f := d.run(t.Context(), t, trial{})
+	f := d.run(t.Context(), t, trial{rewrite: renaming("x-amzn-Remapped-WWW-Authenticate")})
 	if f.err != nil {
 		t.Fatal(f.err)
 	}
@@ -274,6 +274,17 @@ func replacing(path, old, other string) func(*http.Response) error {
 	}
 }
 
+// renaming gives the header WWW-Authenticate another name, or removes it.
+func renaming(name string) func(*http.Response) error {
+	return func(r *http.Response) error {
+		if value := r.Header.Get("WWW-Authenticate"); name != "" && value != "" {
+			r.Header.Set(name, value)
+		}
+		r.Header.Del("WWW-Authenticate")
+		return nil
+	}
+}
+
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
 // testBroken breaks one part of a deployment. The check must then fail and name a runbook section.
@@ -291,6 +302,7 @@ func testBroken(t *testing.T, d deployment) {
 			trial{breaks: on("GET", "^/v1/jobs$", answering(200, `{"jobs": [], "next_cursor": null}`))}},
 		{"anyone can read usage", "keys", "GET /v1/usage",
 			trial{breaks: on("GET", "^/v1/usage$", answering(200, `{"data": []}`))}},
+		{"rejections name no scheme", "keys", "no WWW-Authenticate", trial{rewrite: renaming("")}},
 		{"signed uploads are rejected", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
 		{"stored bytes change", "upload", "the file has MD5", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
 		{"streams are cut off", "stream", "broke after", trial{rewrite: replacing("/chat/completions$", `data: \[DONE\]`, "")}},

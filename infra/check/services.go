@@ -19,7 +19,8 @@ import (
 	"cutroom/shared/client"
 )
 
-// checkKeys checks that both services reject calls with no key and with a wrong key.
+// checkKeys checks that both services reject calls with no key and with a wrong key. API Gateway renames their header
+// WWW-Authenticate.
 func checkKeys(ctx context.Context, v *visit) (string, error) {
 	const wrongKey = "ck_0000000000000000000000000000000000000000"
 	for _, r := range []request{
@@ -31,11 +32,14 @@ func checkKeys(ctx context.Context, v *visit) (string, error) {
 		if err == nil && got.status != http.StatusUnauthorized {
 			err = got.unexpected(http.StatusUnauthorized)
 		}
+		if err == nil && cmp.Or(got.header.Get("X-Amzn-Remapped-Www-Authenticate"), got.header.Get("WWW-Authenticate")) == "" {
+			err = errors.New("the response has no WWW-Authenticate and no x-amzn-Remapped-WWW-Authenticate")
+		}
 		if err != nil {
 			return "", fmt.Errorf("GET %s with the key %q: %w", r.path, r.key, err)
 		}
 	}
-	return "calls without a valid key get 401", nil
+	return "calls without a valid key get 401 and WWW-Authenticate", nil
 }
 
 // checkUpload sends a large file to a signed URL, waits until it is listed, and reads it back.
