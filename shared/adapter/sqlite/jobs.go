@@ -40,6 +40,10 @@ const (
 	// The limit of runsOfLane is well above recentRuns, because one account may have completed most of the jobs.
 	runsOfLane = `select model, account, completed_at, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
+
+	// unfinishedRuns has the columns of runsOfLane for the jobs that are running now.
+	unfinishedRuns = `select model, account, ?2, ?2 - started_at from job
+		where id in ` + leasedJobs + ` and lane = ?1 and status = 'processing'`
 )
 
 // recentRuns is high enough to average clips of different lengths, but low enough to follow a
@@ -145,27 +149,53 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (back
 	return backlog, storeError("read the backlog", err)
 }
 
+// runs returns run times at full speed: the runs that share a worker each count for their part of the time.
 func (s *Jobs) runs(ctx context.Context, lane job.Lane) (runs []job.RunTime, err error) {
-	rows, err := s.db.lookup.QueryContext(ctx, runsOfLane, lane)
-	if err != nil {
-		return nil, err
+	const what = "read run times"
+	completed, err := readAll(ctx, s.db.lookup, what, scanRunTime, runsOfLane, lane)
+	if err != nil || s.db.accountLeases == 0 {
+		return latestRuns(completed), err
 	}
-	defer rows.Close()
+	unfinished, err := readAll(ctx, s.db.lookup, what, scanRunTime, unfinishedRuns, lane, millis(s.db.now()))
+	runs = latestRuns(completed)
+	for i, run := range runs {
+		sharing := parallel(run, completed) + parallel(run, unfinished)
+		runs[i].Took = time.Duration(float64(run.Took) * min(1, float64(s.db.accountLeases)/max(1, sharing)))
+	}
+	return runs, err
+}
+
+func scanRunTime(r row) (run job.RunTime, err error) {
+	var ended, took int64
+	err = r.Scan(&run.Model, &run.Account, &ended, &took)
+	run.Ended, run.Took = time.UnixMilli(ended).UTC(), time.Duration(took)*time.Millisecond
+	return run, err
+}
+
+func latestRuns(completed []job.RunTime) (runs []job.RunTime) {
 	counts := map[string]int{}
-	for len(runs) < recentRuns && rows.Next() {
-		var (
-			run         job.RunTime
-			ended, took int64
-		)
-		if err := rows.Scan(&run.Model, &run.Account, &ended, &took); err != nil {
-			return nil, err
-		}
-		if counts[run.Account]++; counts[run.Account] <= runsOfAccount {
-			run.Ended, run.Took = time.UnixMilli(ended).UTC(), time.Duration(took)*time.Millisecond
+	for _, run := range completed {
+		if counts[run.Account]++; counts[run.Account] <= runsOfAccount && len(runs) < recentRuns {
 			runs = append(runs, run)
 		}
 	}
-	return runs, rows.Err()
+	return runs
+}
+
+// parallel returns how many of the others ran during a run, on average.
+func parallel(run job.RunTime, others []job.RunTime) (mean float64) {
+	began := run.Ended.Add(-run.Took)
+	for _, other := range others {
+		from, until := other.Ended.Add(-other.Took), other.Ended
+		if from.Before(began) {
+			from = began
+		}
+		if until.After(run.Ended) {
+			until = run.Ended
+		}
+		mean += max(0, until.Sub(from).Seconds()) / max(run.Took.Seconds(), 0.001)
+	}
+	return mean
 }
 
 func known(ctx context.Context, q querier, id string) (known bool, err error) {

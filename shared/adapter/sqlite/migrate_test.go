@@ -172,6 +172,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		messagesOfLane: {"COVERING INDEX goqite_queue_priority_created_idx"},
 		leasesOfLane:   {"lease_by_queue"},
 		runsOfLane:     {"job_completed_by_lane"},
+		unfinishedRuns: {"PRIMARY KEY (id=?)"},
 		ownOnLane:      {"job_open_by_lane (lane=? AND account=?)"},
 		jobByID:        {"PRIMARY KEY (id=?)"},
 		endedJobs:      {"PRIMARY KEY (id>?)"},

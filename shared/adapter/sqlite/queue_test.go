@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,6 +271,58 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 			t.Errorf("after %d %s the run time is %v, want %v", step.count, step.what, backlog.RunTime, step.want)
 		}
 	}
+}
+
+// Runs that share a worker with runs in spare slots are slower than the worker. Runs that have not ended also share it.
+func TestRunTimeLeavesOutSharingOfWorkers(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "a.db"), sqlite.Options{
+		Now: func() time.Time { return now }, AccountLeases: 1,
+	})
+	start := func(id string) {
+		t.Helper()
+		if err := db.Jobs().Accept(t.Context(), newJob(id, id), 0); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, db, id, time.Hour)
+		if _, err := db.Jobs().Start(t.Context(), id, "n1", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, want ...time.Duration) {
+		t.Helper()
+		queue, err := db.Jobs().Queue(t.Context(), job.VideoLane)
+		var took []time.Duration
+		for _, run := range queue.Runs {
+			took = append(took, run.Took)
+		}
+		slices.Sort(took)
+		if err != nil || !slices.Equal(took, want) {
+			t.Errorf("%s: run times %v, want %v (%v)", what, took, want, err)
+		}
+	}
+	complete := func(id string) {
+		t.Helper()
+		if err := db.Jobs().Complete(t.Context(), id, "n1", job.Result{Blob: "a"}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start("alone")
+	now = now.Add(2 * time.Second)
+	complete("alone")
+	check("one at a time", 2*time.Second)
+
+	start("first")
+	start("second")
+	start("third")
+	now = now.Add(6 * time.Second)
+	complete("first")
+	check("while two of three are still running", 2*time.Second, 2*time.Second)
+	complete("second")
+	complete("third")
+	now = now.Add(time.Minute)
+	start("later")
+	check("after three at a time", 2*time.Second, 2*time.Second, 2*time.Second, 2*time.Second)
 }
 
 // An account gets no second lease if there are already as many running jobs as workers.

@@ -16,7 +16,7 @@ type Backlog struct {
 	// Running is the number of the lane's jobs that are being processed. It may be unknown if Spare
 	// is 0. Spare is the number of extra slots for accounts without a running job.
 	Running, Spare int
-	// RunTime is the mean run time of recently completed jobs, or 0 if unknown.
+	// RunTime is the mean time that recently completed jobs took without runs in spare slots, or 0 if unknown.
 	RunTime time.Duration
 	// Others counts the other accounts that completed a job within OthersFor.
 	Others int
@@ -148,8 +148,9 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
 	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
+	run := b.RunTime * time.Duration(max(running, b.Running, 1)) / time.Duration(max(running, 1))
 	// Run times are unknown until a job has completed.
-	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
+	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+run < wait {
 		return nil
 	}
 	return queueFull(b.RunTime, running)

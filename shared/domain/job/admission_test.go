@@ -96,3 +96,13 @@ func TestSpareSlotIsForOtherAccounts(t *testing.T) {
 		}
 	}
 }
+
+// Runs in spare slots slow the job itself down too.
+func TestCallerMustWaitForSlowRun(t *testing.T) {
+	for running, full := range map[int]bool{1: false, 3: true} {
+		backlog := job.Backlog{Jobs: 3, Running: running, Spare: 2, AccountJobs: 1, Others: 2, RunTime: 14 * time.Second}
+		if err := backlog.AdmitWaiting(time.Minute, 1, time.Now()); fault.Is(err, fault.Limited) != full {
+			t.Errorf("while %d jobs are running: %v", running, err)
+		}
+	}
+}

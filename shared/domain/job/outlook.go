@@ -24,7 +24,8 @@ type Queue struct {
 
 type RunTime struct {
 	Model string // canonical id, or empty
-	Took  time.Duration
+	// Took is the time that the run would have taken without runs in spare slots, which make all runs slower.
+	Took time.Duration
 	// Account is empty and Ended is zero if they are unknown.
 	Account string
 	Ended   time.Time
@@ -49,10 +50,9 @@ const (
 	queueFor = 2 * time.Second
 	// In a normal distribution, four of five values are within this many standard deviations of the mean.
 	sigmas = 1.28
-	// margin is the fraction by which a range of known times is widened. estimateMargin is used
-	// instead for an engine's estimates and for small numbers of runs.
-	margin         = 0.1
-	estimateMargin = 0.25
+	// A range is widened by fewRuns divided by the number of known runs, but at least by the fraction margin. A job's
+	// own run time is widened by runMargin.
+	margin, fewRuns, runMargin = 0.1, 0.5, 0.25
 )
 
 type queues struct {
@@ -116,17 +116,21 @@ func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 		return forecast
 	}
 	mean, deviation := meanOf(q.Runs)
-	turns := func(ahead int) int { return max(0, ahead+1+q.Running-workers) }
-	// A worker finishes its current job between now and one full run later.
+	inexact := max(margin, fewRuns/float64(len(q.Runs)))
+	// More runs than workers share the workers.
+	slots := max(workers, q.Running)
+	slowdown := float64(slots) / float64(workers)
+	turns := func(ahead int) int { return max(0, ahead+1+q.Running-slots) }
+	// A slot finishes its current job between now and one full run later.
 	soonest, last := turns(least), turns(most)
-	earliest := mean*float64(max(0, soonest-1)/workers)*(1-margin) -
+	earliest := mean*slowdown*float64(max(0, soonest-1)/slots)*(1-inexact) -
 		sigmas*deviation*math.Sqrt(float64(soonest))/float64(workers)
-	latest := mean*float64((last+workers-1)/workers)*(1+margin) +
+	latest := mean*slowdown*float64((last+slots-1)/slots)*(1+inexact) +
 		sigmas*deviation*math.Sqrt(float64(last))/float64(workers)
 	forecast.Start = spanOf(j, now, earliest, latest)
 	if shortest, longest, known := q.takes(j); known {
 		j.Deadline = j.RunDeadline()
-		forecast.Completion = spanOf(j, now, max(0, earliest)+shortest, latest+longest)
+		forecast.Completion = spanOf(j, now, max(0, earliest)+shortest, latest+longest*slowdown)
 	}
 	return forecast
 }
@@ -160,7 +164,7 @@ func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 			}
 		}
 	}
-	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
+	return shortest * (1 - runMargin), longest * (1 + runMargin), !math.IsInf(shortest, 1)
 }
 
 // spanOf converts offsets from now, in seconds, to a span that ends no later than the job's deadline.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func seconds(s *job.Span) [2]float64 {
 }
 
 func TestOutlookFollowsQueue(t *testing.T) {
-	tens := []job.RunTime{{Model: "gen-2.5", Took: 10 * time.Second}, {Model: "gen-2.5", Took: 10 * time.Second}}
+	tens := slices.Repeat([]job.RunTime{{Model: "gen-2.5", Took: 10 * time.Second}}, 5)
 	for name, c := range map[string]struct {
 		fixedQueue
 		workers           int
@@ -82,6 +83,20 @@ func TestOutlookFollowsQueue(t *testing.T) {
 				own:   job.Own{Before: 1},
 			}, 1, 5, [2]float64{27, 55}, [2]float64{34.5, 67.5},
 		},
+		"only one known run": {
+			fixedQueue{queue: job.Queue{Waiting: 4, Running: 1, ByAccount: map[string]int{"acme": 4}, Runs: tens[:1]}, own: job.Own{Before: 3}},
+			1, 4, [2]float64{15, 60}, [2]float64{22.5, 72.5},
+		},
+		"next of its account, with two accounts in spare slots": {
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 3, ByAccount: map[string]int{"acme": 1}, Runs: tens}}, 1,
+			1, [2]float64{0, 33}, [2]float64{7.5, 70.5},
+		},
+		"third of its account, with two accounts in spare slots": {
+			fixedQueue{
+				queue: job.Queue{Waiting: 9, Running: 3, ByAccount: map[string]int{"acme": 3, "zoo": 3, "hut": 3}, Runs: tens},
+				own:   job.Own{Before: 2},
+			}, 1, 9, [2]float64{54, 99}, [2]float64{61.5, 136.5},
+		},
 		"a queue that does not count accounts": {
 			fixedQueue{queue: job.Queue{Waiting: 9, Running: 2, Runs: tens}, own: job.Own{Before: 3, After: 2}}, 8,
 			7, [2]float64{0, 44}, [2]float64{7.5, 56.5},
@@ -96,7 +111,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 		},
 		"the first run of a model": {
 			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, Runs: []job.RunTime{{Model: "gen-image-2", Took: 10 * time.Second}}}}, 1,
-			1, [2]float64{0, 11}, [2]float64{-1, -1},
+			1, [2]float64{0, 15}, [2]float64{-1, -1},
 		},
 	} {
 		got := outlook(t, &c.fixedQueue, pendingJob(), c.workers)
@@ -112,7 +127,8 @@ func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second
 	forecast := outlook(t, &fixedQueue{queue: job.Queue{
-		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50}, Runs: []job.RunTime{{Model: "gen-2.5", Took: 20 * time.Second}},
+		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50},
+		Runs: slices.Repeat([]job.RunTime{{Model: "gen-2.5", Took: 20 * time.Second}}, 5),
 	}, own: job.Own{Before: 26}}, j, 1)
 	if got := seconds(forecast.Completion); got != [2]float64{468 + 75, 600} {
 		t.Errorf("completion %v", got)
