@@ -25,8 +25,9 @@ const (
 	listPage            = 100
 	listRounds          = 400
 	// listBar is the maximum time for a page among many files, as a multiple of the time for the
-	// first page among few.
-	listBar = 1.2
+	// first page among few. unsweptBar is higher, because a page of unexpired files then reads ten times as many index
+	// entries. A running server deletes expired files within minutes, so this state does not last.
+	listBar, unsweptBar = 1.2, 2.5
 	// fewKey is the key of the account with few files. The development key belongs to manyAccount, which has many
 	// files. unsweptKey is the key of an account with as many files, nine in ten of which have expired.
 	fewKey         = "ck_bench-few-files"
@@ -107,10 +108,10 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 		return cursors.Make(ctx, manyAccount, filled.ID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
-		{"first of 1,000,000", read(today, manyAccount, first)},
-		{"deep in 1,000,000", read(today, manyAccount, deep)},
-		{"first of 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, first)},
-		{"deep in 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, deep)},
+		{"first of 1,000,000", read(today, manyAccount, first), listBar},
+		{"deep in 1,000,000", read(today, manyAccount, deep), listBar},
+		{"first of 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, first), unsweptBar},
+		{"deep in 1,000,000, 9 in 10 expired, none swept", read(tomorrow, manyAccount, deep), unsweptBar},
 	})
 }
 
@@ -144,10 +145,10 @@ func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	client := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
 	of := humanize.Comma(int64(files))
 	return b.listRows(ctx, "list page of 100, through HTTP", first(client(fewKey)), []namedPage{
-		{"first of " + of, first(server.Client())},
-		{"deep in " + of, deep(server.Client(), manyAccount)},
-		{"first of " + of + ", 9 in 10 expired, none swept", first(client(unsweptKey))},
-		{"deep in " + of + ", 9 in 10 expired, none swept", deep(client(unsweptKey), unsweptAccount)},
+		{"first of " + of, first(server.Client()), listBar},
+		{"deep in " + of, deep(server.Client(), manyAccount), listBar},
+		{"first of " + of + ", 9 in 10 expired, none swept", first(client(unsweptKey)), unsweptBar},
+		{"deep in " + of + ", 9 in 10 expired, none swept", deep(client(unsweptKey), unsweptAccount), unsweptBar},
 	})
 }
 
@@ -178,12 +179,13 @@ func cursorParameter(cursor string) string {
 type namedPage struct {
 	name string
 	read pageReader
+	bar  float64
 }
 
 func (b *bench) listRows(ctx context.Context, what string, floor pageReader, pages []namedPage) error {
 	took := make([][]time.Duration, len(pages)+1)
 	for range listRounds {
-		for i, page := range append([]namedPage{{"", floor}}, pages...) {
+		for i, page := range append([]namedPage{{read: floor}}, pages...) {
 			begun := time.Now()
 			if err := page.read(ctx); err != nil {
 				return err
@@ -198,8 +200,8 @@ func (b *bench) listRows(ctx context.Context, what string, floor pageReader, pag
 		measured, floor := median(took[i+1]), median(took[0])
 		b.table.add(row{
 			what: "  " + page.name, measured: short(measured), floor: short(floor),
-			ratio: ratio(measured, floor), bar: fmt.Sprintf("%.1f x", listBar),
-			verdict: verdictOf(measured.Seconds() <= listBar*floor.Seconds()),
+			ratio: ratio(measured, floor), bar: fmt.Sprintf("%.1f x", page.bar),
+			verdict: verdictOf(measured.Seconds() <= page.bar*floor.Seconds()),
 		})
 	}
 	return nil
