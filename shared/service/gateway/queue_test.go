@@ -139,26 +139,6 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
-func TestActiveAccountsShareSlots(t *testing.T) {
-	g := newGate(t)
-	row := strings.Replace(strings.Replace(narrowRow, "queue: {calls: 3, wait: 1m}, ", "", 1), "concurrency: 1", "concurrency: 6", 1)
-	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
-	call := func(key string, runs int) {
-		t.Helper()
-		for range runs {
-			w.chatAs(t.Context(), key, "held")
-			await.Receive(t, "a call that runs", g.entered)
-		}
-		if got := await.Receive(t, "one call too many", w.chatAs(t.Context(), key, "more")); got.status != 429 {
-			t.Errorf("after %d calls, %s gets %d, want 429", runs, key, got.status)
-		}
-	}
-	w.chatAs(t.Context(), rival, "short")
-	await.Receive(t, "the other account's call", g.entered)
-	call(studio, 3)
-	call(rival, 1) // the last slot is reserved for a third account
-}
-
 // While two accounts use all slots and queue more calls, a third account waits for only one call of each account.
 func TestThirdAccountGetsItsTurn(t *testing.T) {
 	g := newGate(t)

@@ -31,13 +31,15 @@ type average struct {
 
 // at returns the average at the given time, assuming that the number has not changed since the method note was last
 // called.
-func (a *average) at(now time.Time, number int) float64 {
-	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
+func (a *average) at(now time.Time, number int, over time.Duration) float64 {
+	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / over.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
 // note updates the average, assuming that the number has not changed since the previous call.
-func (a *average) note(now time.Time, number int) { a.value, a.noted = a.at(now, number), now }
+func (a *average) note(now time.Time, number int, over time.Duration) {
+	a.value, a.noted = a.at(now, number, over), now
+}
 
 type candidate struct {
 	member

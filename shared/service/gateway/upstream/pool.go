@@ -195,7 +195,7 @@ func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upst
 		}
 	}
 	return &upstream{
-		live: map[string]int{}, identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
+		accounts: map[string]*calls{}, identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
 		transport: p.dialer.transport(u.URL, "", row.Timeouts.Connect),
 	}
 }
@@ -224,7 +224,7 @@ func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *repl
 func (p *Pools) replica(set *replicas, address string) *upstream {
 	u := set.identity
 	return &upstream{
-		live: map[string]int{}, identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
+		accounts: map[string]*calls{}, identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
 		transport: p.dialer.transport(u.row.URL, address, u.timeouts.Connect),
 	}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"sync"
@@ -44,10 +45,9 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// live counts each account's calls that do not yield.
-	live map[string]int
-	// started contains the latest call, and the latest call by another account.
-	started [2]start
+	// live counts the calls that do not yield: all of them, and those of each account.
+	live     calls
+	accounts map[string]*calls
 	// yielding lists the calls that must end if another call needs their slot.
 	yielding []*seat
 	usual    average
@@ -56,10 +56,18 @@ type upstream struct {
 	breaker breaker
 }
 
-type start struct {
-	account string
-	at      time.Time
+// calls is a number of running calls and its recent average.
+type calls struct {
+	now   int
+	usual average
 }
+
+func (c *calls) add(now time.Time, number int) {
+	c.usual.note(now, c.now, shareTime)
+	c.now += number
+}
+
+func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now, shareTime) }
 
 // Slot permits one call to an upstream. Release must be called after the call.
 type Slot struct {
@@ -130,7 +138,7 @@ func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	why, clearIn = u.obstacle(now, call)
-	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight), now.Before(u.retryAt), u.isFull()}
+	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight, loadTime), now.Before(u.retryAt), u.isFull()}
 }
 
 func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
@@ -141,9 +149,7 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return tripped, max(pause, time.Second)
 	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
 		return full, time.Second
-	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
-		return full, time.Second // the last slot is reserved for accounts without a running call
-	case call.Yield == nil && u.limit >= leftFree && 2*u.live[call.Account] >= u.limit && now.Sub(u.others(call.Account)) < shareTime:
+	case call.Yield == nil && u.isForOthers(now, call.Account):
 		return full, time.Second
 	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
@@ -151,19 +157,33 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// Yielding calls leave 1/leftFree of the slots free. If there are at least leftFree slots, the last one is reserved
-// for accounts with no running call.
+// Yielding calls leave 1/leftFree of the slots free. Only servers with at least leftFree slots have reserved slots.
 const leftFree = 4
 
-// If another account has started a call within shareTime, an account may use half of the slots.
+// shareTime is the time over which accounts' running calls are averaged.
 const shareTime = 10 * time.Second
 
-// others returns when an account other than the given one last started a call.
-func (u *upstream) others(account string) time.Time {
-	if u.started[0].account != account {
-		return u.started[0].at
+// isForOthers reports whether the next slot is reserved for other accounts. The last slot is reserved for accounts
+// without a running call. An account leaves one slot and twice the other accounts' average free or to these accounts,
+// but at most half of the slots.
+func (u *upstream) isForOthers(now time.Time, account string) bool {
+	own := u.accounts[account]
+	if own == nil || own.now == 0 || u.limit < leftFree {
+		return false
 	}
-	return u.started[1].at
+	others := max(u.live.average(now)-own.average(now), 0)
+	reserved := min(u.limit/2, 1+int(2*others))
+	return u.live.now >= u.limit-1 || own.now >= u.limit-reserved
+}
+
+// addLive counts a live call that starts or ends, and forgets accounts that have made no calls for a while.
+func (u *upstream) addLive(now time.Time, account string, number int) {
+	if u.accounts[account] == nil {
+		maps.DeleteFunc(u.accounts, func(_ string, c *calls) bool { return c.now == 0 && c.average(now) < 0.01 })
+		u.accounts[account] = &calls{}
+	}
+	u.accounts[account].add(now, number)
+	u.live.add(now, number)
 }
 
 // take starts a call. ok is false if it may not start now.
@@ -173,7 +193,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	if why, _ := u.obstacle(now, call); why != none {
 		return Slot{}, false
 	}
-	u.usual.note(now, u.inFlight)
+	u.usual.note(now, u.inFlight, loadTime)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if u.isFull() {
 		// The most recent call loses the least work.
@@ -188,11 +208,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 		l.seat = &seat{yield: call.Yield}
 		u.yielding = append(u.yielding, l.seat)
 	} else {
-		u.live[call.Account]++
-		if u.started[0].account != call.Account {
-			u.started[1] = u.started[0]
-		}
-		u.started[0] = start{call.Account, now}
+		u.addLive(now, call.Account, 1)
 	}
 	return l, true
 }
@@ -225,13 +241,11 @@ func (l Slot) Release(r Result, now time.Time) {
 func (u *upstream) settle(l Slot, r Result, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.usual.note(now, u.inFlight)
+	u.usual.note(now, u.inFlight, loadTime)
 	switch {
 	case l.seat == nil:
 		u.inFlight--
-		if u.live[l.account]--; u.live[l.account] == 0 {
-			delete(u.live, l.account)
-		}
+		u.addLive(now, l.account, -1)
 	case !l.seat.given:
 		u.inFlight--
 		u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == l.seat })

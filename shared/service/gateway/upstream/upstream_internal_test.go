@@ -1,0 +1,105 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+// accounts simulates accounts that call one server with 16 slots.
+type accounts struct {
+	t      *testing.T
+	now    time.Time
+	server *upstream
+	ends   map[time.Time][]Slot
+}
+
+func newAccounts(t *testing.T) *accounts {
+	server := &upstream{identity: identity{queue: &queue{}}, accounts: map[string]*calls{}, limit: 16}
+	return &accounts{t, time.Unix(1e9, 0), server, map[time.Time][]Slot{}}
+}
+
+// call starts at most this many calls of a length, and returns how many could start.
+func (a *accounts) call(account string, number int, length time.Duration) int {
+	for i := range number {
+		slot, ok := a.server.take(a.now, &Call{Account: account})
+		if !ok {
+			return i
+		}
+		end := a.now.Add(length)
+		a.ends[end] = append(a.ends[end], slot)
+	}
+	return number
+}
+
+// running returns the number of an account's running calls.
+func (a *accounts) running(account string) int {
+	if own := a.server.accounts[account]; own != nil {
+		return own.now
+	}
+	return 0
+}
+
+// step is an amount of time that divides all lengths of calls.
+const step = 100 * time.Millisecond
+
+func (a *accounts) step() {
+	a.now = a.now.Add(step)
+	for _, slot := range a.ends[a.now] {
+		slot.Release(Result{}, a.now)
+	}
+	delete(a.ends, a.now)
+}
+
+// An account that calls a server now and then must not take half of the slots from one that needs them.
+func TestRareCallsReserveFewSlots(t *testing.T) {
+	for _, burst := range []int{1, 8} {
+		a := newAccounts(t)
+		for i := range 1200 {
+			if i%90 == 0 {
+				a.call("rare", burst, step)
+			}
+			a.step()
+			if missing := 12 - a.running("steady"); a.call("steady", missing, time.Second) < missing && i%90 > 0 {
+				t.Fatalf("with bursts of %d calls, after %v: %d of 16 slots can be used", burst, time.Duration(i)*step, a.running("steady"))
+			}
+		}
+	}
+}
+
+// An account whose calls take long must not keep the slots from one whose calls are short.
+func TestActiveAccountsShareSlots(t *testing.T) {
+	a := newAccounts(t)
+	served := 0
+	for i := range 900 {
+		a.call("long", 16, 20*time.Second)
+		a.step()
+		started := a.call("short", 8-a.running("short"), time.Second)
+		if i >= 600 {
+			served += started
+		}
+	}
+	if served < 7*30 {
+		t.Errorf("in 30 s, the account with short calls gets %d of 240 calls through", served)
+	}
+	if a.call("third", 1, time.Second) != 1 {
+		t.Error("no slot is left for a third account")
+	}
+}
+
+func TestAccountUsesAllSlotsButOneAlone(t *testing.T) {
+	a := newAccounts(t)
+	for range 3 {
+		if got := a.call("only", 16, time.Second); got != 15 {
+			t.Errorf("%d calls could start, want 15", got)
+		}
+		for range 10 {
+			a.step()
+		}
+	}
+	for range 1000 {
+		a.step()
+	}
+	if a.call("other", 1, step); len(a.server.accounts) != 1 {
+		t.Errorf("%d accounts are remembered, want 1", len(a.server.accounts))
+	}
+}
