@@ -34,6 +34,9 @@ func (c *connection) handle(message clientMessage) {
 	switch message.Type {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
+		if len(ack.Prompt) > maxPromptJSON {
+			ack.Prompt = nil // escaped, it may have six times the size
+		}
 		outcome, err := c.changePrompt(message)
 		ack.Error, ack.outcomeBody = c.explain(err), c.newOutcomeBody(outcome, err)
 		ack.Success = ack.Error == ""
@@ -111,12 +114,16 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &asked.enhance) != nil {
 		return asked, fault.New(fault.Invalid, "enhance_prompt must be true or false.")
 	}
+	tooLong := fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
+	if len(m.Prompt) > maxPromptJSON {
+		return asked, tooLong
+	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
 	if strings.TrimSpace(asked.text) == "" {
 		asked.text = "" // blank means empty, as in job forms
 	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
-		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
+		return asked, tooLong
 	}
 	return asked, err
 }

@@ -16,6 +16,8 @@ const (
 	maxText = maxImage/3*4 + 128<<10
 	// maxPrompt is in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
+	// maxPromptJSON is the size of the longest prompt whose code points are all escaped as surrogate pairs, in bytes.
+	maxPromptJSON = 12*maxPrompt + 2
 )
 
 // clientMessage is a text message from a client. Members stay undecoded, to distinguish null from absent members.

@@ -97,6 +97,10 @@ func TestFramesFollowThePrompt(t *testing.T) {
 		c.say(text)
 		c.ack("prompt_ack", failure)
 	}
+	c.say(`{"type":"prompt","prompt":"` + strings.Repeat("<", 1<<20) + `"}`)
+	if m := c.ack("prompt_ack", "prompt is longer than 4000 characters."); len(m.Prompt) > 4 {
+		t.Errorf("the acknowledgement repeats %d bytes of a prompt that is far too long", len(m.Prompt))
+	}
 	c.painted(colorOf(strings.Repeat("é", 4000)))
 }
 
