@@ -319,6 +319,33 @@ func TestStalledPeerIsDisconnected(t *testing.T) {
 	}
 }
 
+// A handler may write more at once than a slow peer can read within the stall time.
+func TestSlowPeerReceivesLargeWrite(t *testing.T) {
+	busytest.Try(t, 200*time.Millisecond, func(stall time.Duration) error {
+		response := make([]byte, 8<<20)
+		address, _ := start(t, httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(response)
+		})})
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		received := 0
+		for began := time.Now(); ; time.Sleep(stall / 20) { // a write of 8 MiB takes at least 20 times the stall time
+			n, err := io.CopyN(io.Discard, conn, 20<<10)
+			if received += int(n); err != nil {
+				if received < len(response) {
+					return fmt.Errorf("the peer has received %d bytes after %v", received, time.Since(began))
+				}
+				return nil
+			}
+		}
+	})
+}
+
 // The stall timeout of an upload must not interrupt the work that follows it.
 func TestStallTimeDoesNotLimitHandler(t *testing.T) {
 	busytest.Try(t, 20*time.Millisecond, func(stall time.Duration) error {

@@ -10,6 +10,9 @@ import (
 // If at most smallRest bytes of a request are unread, they are read, so that the connection can stay open.
 const smallRest = 64 << 10
 
+// MaxWrite is the largest number of bytes that a peer must read within the stall time. Longer writes are split.
+const MaxWrite = 64 << 10
+
 // response limits the time of every write.
 //
 // A response must reach the client even if the request was not sent completely
@@ -86,7 +89,6 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.extend()
 	sent := p
 	if w.held && w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
 		if compressed := tryCompress(p); compressed != nil {
@@ -96,11 +98,21 @@ func (w *response) Write(p []byte) (int, error) {
 		}
 	}
 	w.release()
-	n, err := w.ResponseWriter.Write(sent)
+	n, err := w.writeInPieces(sent)
 	if w.sent += int64(n); n == len(sent) {
 		n = len(p)
 	}
 	return n, err
+}
+
+func (w *response) writeInPieces(p []byte) (written int, err error) {
+	for {
+		w.extend()
+		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+MaxWrite)])
+		if written += n; err != nil || written == len(p) {
+			return written, err
+		}
+	}
 }
 
 func (w *response) FlushError() error {

@@ -132,20 +132,28 @@ func (s *streamWriter) send() error {
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
-	began := time.Now()
-	if _, s.err = s.w.Write(s.out); s.err == nil {
-		s.err = s.controller.Flush()
-	}
-	s.waited += time.Since(began)
-	s.sent += len(s.out)
-	if s.waited > callerDelay+time.Duration(s.sent)*time.Second/slowestCaller && s.err == nil {
-		s.err = errSlowCaller
-		_ = s.controller.SetWriteDeadline(began) // the stream must not seem to be complete
+	for rest := s.out; len(rest) > 0 && s.err == nil; {
+		piece := rest[:min(len(rest), httpserver.MaxWrite)]
+		rest = rest[len(piece):]
+		s.write(piece, len(rest) == 0)
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil
 	}
 	return s.err
+}
+
+func (s *streamWriter) write(piece []byte, isLast bool) {
+	began := time.Now()
+	if _, s.err = s.w.Write(piece); s.err == nil && isLast {
+		s.err = s.controller.Flush()
+	}
+	s.waited += time.Since(began)
+	s.sent += len(piece)
+	if s.waited > callerDelay+time.Duration(s.sent)*time.Second/slowestCaller && s.err == nil {
+		s.err = errSlowCaller
+		_ = s.controller.SetWriteDeadline(began) // the stream must not seem to be complete
+	}
 }
 
 // finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the
