@@ -18,11 +18,14 @@ const (
 	maxFailures = freeFailures + 7
 	// The delay starts at firstDelay. It doubles with each further failure beyond the free ones, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
-	// These limit the concurrent waits. Failures beyond these limits are rejected immediately.
-	maxWaitingPerName, maxWaiting = 8, 512
+	maxWaitingPerName    = 8
 	// maxNames limits the tracked names. Names whose last failure is oldest are dropped first.
 	maxNames = 20_000
 )
+
+// MaxWaiting limits the concurrent delays, and maxWaitingPerName those of a name. Failures beyond these limits are
+// rejected immediately.
+const MaxWaiting = 128
 
 // Failures slows down callers that fail repeatedly, for example by guessing keys. Create it with NewFailures. A name
 // is usually the caller's address.
@@ -88,7 +91,7 @@ func (f *Failures) count(name string) (delay time.Duration, done func(), err err
 	switch {
 	case delay == 0:
 		return 0, nil, nil
-	case one.waiting >= maxWaitingPerName || f.waiting >= maxWaiting:
+	case one.waiting >= maxWaitingPerName || f.waiting >= MaxWaiting:
 		return 0, nil, tooManyFailures(delay)
 	}
 	one.waiting++

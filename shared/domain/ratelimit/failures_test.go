@@ -107,3 +107,27 @@ func TestNumberOfNamesIsLimited(t *testing.T) {
 		}
 	})
 }
+
+func TestFailuresOfManyNamesRejectAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := ratelimit.NewFailures(time.Now)
+		fail := func(name string) (err error, took time.Duration) {
+			began := time.Now()
+			err = f.Failed(t.Context(), name)
+			return err, time.Since(began)
+		}
+		for i := range ratelimit.MaxWaiting {
+			for range 11 {
+				go fail(fmt.Sprint(i))
+			}
+		}
+		for range 10 {
+			fail("another")
+		}
+		synctest.Wait()
+		err, took := fail("another")
+		if limited, ok := err.(*fault.Error); !ok || limited.Code != fault.Limited || took > 0 {
+			t.Errorf("while %d failures wait, another one gets %v after %v", ratelimit.MaxWaiting, err, took)
+		}
+	})
+}

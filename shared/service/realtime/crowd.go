@@ -12,8 +12,9 @@ import (
 
 const (
 	// maxArrivals limits the connections that are being authenticated. A separate limit of the same size applies to
-	// connections that are being rejected. arrivalsByCaller sets both limits for a single address.
-	maxArrivals, arrivalsByCaller = 256, 32
+	// connections that are being rejected. arrivalsByCaller sets both limits for a single address. Delays of failed
+	// authentications can take only half of the arrivals.
+	maxArrivals, arrivalsByCaller = 2 * ratelimit.MaxWaiting, 32
 	maxSessions                   = 1000
 )
 
