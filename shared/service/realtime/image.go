@@ -64,28 +64,19 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	if err != nil {
 		return nil, err
 	}
-	var data []byte
 	switch brought := !isNull(message.ImageData); {
 	case referred && brought:
 		return nil, fault.New(fault.Invalid, "Send image_ref or image_data, not both.")
 	case referred:
-		data, err = c.storedImage(ctx, id)
+		return c.decode(ctx, func() ([]byte, error) { return c.storedImage(ctx, id) })
 	case brought:
-		data, err = decodeImage(message.ImageData)
-	default:
-		return nil, nil
+		return c.decode(ctx, func() ([]byte, error) { return decodeImage(message.ImageData) })
 	}
-	if err != nil {
-		return nil, err
-	}
-	mime, err := checkImage(data)
-	if err != nil {
-		return nil, err
-	}
-	return c.decode(ctx, data, mime)
+	return nil, nil
 }
 
-func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
+// decode decodes an image. It reads the image only when it is the account's turn, because the turns limit the memory.
+func (c *connection) decode(ctx context.Context, read func() ([]byte, error)) (*engine.ReferenceImage, error) {
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server does not accept images.")
 	}
@@ -94,6 +85,14 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*eng
 		return nil, ctx.Err()
 	}
 	defer c.server.decodes.Release(account)
+	data, err := read()
+	if err != nil {
+		return nil, err
+	}
+	mime, err := checkImage(data)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.server.config.Times.Decode)
 	defer cancel()
 	pixels, size, err := c.server.config.Pictures.Still(ctx, data, mime, imageSide)

@@ -173,6 +173,7 @@ func TestSlowImagesDelayOnlyTheirAccount(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow})
 	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)
+	third := w.open("gen-2.5", studio)
 	first.setImage(slow.slow)
 	await.Receive(t, "slow.begun", slow.begun)
 	second.setImage(slow.slow)
@@ -181,9 +182,17 @@ func TestSlowImagesDelayOnlyTheirAccount(t *testing.T) {
 	if len(slow.begun) > 0 {
 		t.Error("two images of an account are decoded concurrently")
 	}
+	// A file is read only when it is the account's turn, so that waiting images take no memory.
+	ref := w.store("studio", square(t, 8, red))
+	third.say(`{"type":"set_image","image_ref":"` + ref + `"}`)
+	third.painted(colorOf("")) // the frame shows that the message has arrived
+	if err := w.files.Delete(t.Context(), "studio", ref); err != nil {
+		t.Fatal(err)
+	}
 	close(slow.release)
 	first.ack("set_image_ack", "")
 	second.ack("set_image_ack", "")
+	third.ack("set_image_ack", "image_ref must be the id of a stored file.")
 }
 
 // Long messages of one account do not affect others.
@@ -206,6 +215,10 @@ func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	set(fourth, square(t, 16, red))
 	if m := fourth.next(); m.Type != "error" || m.Error != "The server is busy. Try again." {
 		t.Errorf("got %+v, want an error to try again", m)
+	}
+	fourth.show(append(plain(32, 16, color.White), make([]byte, 100_000)...))
+	if m := fourth.next(); m.Error != "The server is busy. Try again." {
+		t.Errorf("a large frame got %+v, want an error to try again", m)
 	}
 	fourth.painted(colorOf(""))
 	set(other, square(t, 16, red))

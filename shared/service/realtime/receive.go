@@ -45,6 +45,7 @@ func (c *connection) receive() {
 			return
 		case got.kind == websocket.MessageBinary:
 			c.frames.put(got.content)
+			got.release()
 			continue
 		case !c.pace.messages.Allow():
 			got.release()
@@ -110,23 +111,23 @@ func (i *inbox) next(heard func()) received {
 	// These calls fail only if the connection is closed. Then the read fails too.
 	_ = i.socket.network.SetReadDeadline(time.Now().Add(i.socket.times.Message))
 	defer func() { _ = i.socket.network.SetReadDeadline(time.Time{}) }()
-	if kind == websocket.MessageText {
-		text := &textReader{texts: i.texts, account: i.account, source: reader}
-		content, err := io.ReadAll(text) // the socket limits the size
-		if err != nil {
-			text.release()
-			content = nil
-		}
-		if errors.Is(err, errTexts) {
-			if _, broken := io.Copy(io.Discard, reader); broken != nil {
-				err = broken
-			}
-		}
-		return received{kind, content, text.release, err}
+	counted := &textReader{texts: i.texts, account: i.account, source: reader}
+	reader = counted
+	if kind == websocket.MessageBinary {
+		reader = io.LimitReader(counted, maxFrame+1)
 	}
-	content, err := io.ReadAll(io.LimitReader(reader, maxFrame+1))
-	if err == nil && len(content) > maxFrame {
+	content, err := io.ReadAll(reader) // the socket limits the size
+	if err == nil && kind == websocket.MessageBinary && len(content) > maxFrame {
 		err = websocket.ErrMessageTooBig
 	}
-	return received{kind, content, func() {}, err}
+	if err != nil {
+		counted.release()
+		content = nil
+	}
+	if errors.Is(err, errTexts) {
+		if _, broken := io.Copy(io.Discard, counted.source); broken != nil {
+			err = broken
+		}
+	}
+	return received{kind, content, counted.release, err}
 }
