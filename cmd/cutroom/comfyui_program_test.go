@@ -25,21 +25,21 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE=comfyui:"+comfyui.URL, "CUTROOM_CATALOG="+smallWorkflows(t)).Client()
 
 	t.Run("text to video", func(t *testing.T) {
-		ran(t, client, "gen-pro-t2v", 64, servertest.Text("prompt", "a paper boat"))
+		ran(t, client, "gen-pro-t2v", 96, servertest.Text("prompt", "a paper boat"))
 	})
 	t.Run("image to video", func(t *testing.T) {
-		ran(t, client, "gen-pro-i2v", 64, servertest.File("data", "a.png", fixtures.picture))
-		ran(t, client, "gen-pro-i2v", 64, servertest.Text("prompt", "the boat leaves"),
+		ran(t, client, "gen-pro-i2v", 96, servertest.File("data", "a.png", fixtures.picture))
+		ran(t, client, "gen-pro-i2v", 96, servertest.Text("prompt", "the boat leaves"),
 			servertest.File("data", "a.png", fixtures.picture), servertest.File("last_image", "b.png", fixtures.picture))
 	})
 	t.Run("edit a clip", func(t *testing.T) {
-		ran(t, client, "gen-clip", 64, servertest.Text("prompt", "a watercolor painting"),
+		ran(t, client, "gen-clip", 96, servertest.Text("prompt", "a watercolor painting"),
 			servertest.File("data", "clip.mp4", fixtures.tiny), servertest.File("reference_image", "a.png", fixtures.picture))
 	})
 	t.Run("edit an image", func(t *testing.T) {
-		form := servertest.Form{servertest.Text("prompt", "make it snow"), servertest.File("data", "a.png", fixtures.picture)}
 		ctx := steps(t)
 		call := func() (servertest.Answer, error) {
+			form := servertest.Form{servertest.Text("prompt", "make it snow"), servertest.File("data", "a.png", fixtures.picture)}
 			body, length, contentType := form.Encode()
 			return client.Call(ctx, http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
 		}
@@ -51,7 +51,7 @@ func TestProgramEditsWithComfyUI(t *testing.T) {
 		if err != nil || answer.Status != http.StatusOK {
 			t.Fatalf("%d %.300s, %v", answer.Status, answer.Body, err)
 		}
-		if made, err := png.DecodeConfig(bytes.NewReader(answer.Body)); err != nil || made.Width != 64 {
+		if made, err := png.DecodeConfig(bytes.NewReader(answer.Body)); err != nil || made.Width != 96 {
 			t.Errorf("the result is %+v, %v", made, err)
 		}
 	})
@@ -98,19 +98,19 @@ func smallWorkflows(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := strings.NewReplacer("832x480", "64x48", "1280x720", "64x48", "848x480", "64x48", "duration: 5s\n", "duration: 1s\n").
+	small := strings.NewReplacer("832x480", "96x72", "1280x720", "96x72", "848x480", "96x72", "duration: 5s\n", "duration: 1s\n").
 		Replace(string(content)) + `
   - id: $family-huge
     kind: text-to-video
     form: text-to-video
-    sizes: {480p: 64x48}
+    sizes: {480p: 96x72}
     fps: 16
     duration: 1s
     comfyui: {workflow: huge.json, prompt: 4.value, fps: 2.fps, result: 3}
   - id: $family-long
     kind: text-to-video
     form: text-to-video
-    sizes: {480p: 64x48}
+    sizes: {480p: 96x72}
     fps: 16
     duration: 1s
     comfyui: {workflow: long.json, prompt: 9.text, seed: 12.noise_seed, width: 11.width, height: 11.height, frames: 11.length, result: 16}

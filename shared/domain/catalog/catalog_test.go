@@ -122,6 +122,8 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"an invalid place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" must be the id`},
 		{"an unknown option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
 			`comfyui: options: the form f has no field "steps"`},
+		{"a rate that cannot be interpolated", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, interpolate: 3"),
+			"comfyui: interpolate must divide fps"},
 		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple must be even"},
 		{"an unknown key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
 	} {

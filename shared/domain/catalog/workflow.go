@@ -15,8 +15,8 @@ type Workflow struct {
 	// Data and Reference receive the names of the uploaded input and reference image. Values that
 	// the workflow does not use have no places.
 	Prompt, Seed, Data, Reference []Place
-	// These places receive the result's size in pixels, number of frames, and frames per second.
-	// They are empty if the workflow computes the values itself.
+	// These places receive the result's size in pixels, the number of frames that the model makes, and the result's
+	// frames per second. They are empty if the workflow computes the values itself.
 	Width, Height, Frames, FPS []Place
 	Options                    map[string][]Place
 	// WithoutReference lists the nodes to omit if there is no reference image.
@@ -25,6 +25,9 @@ type Workflow struct {
 	Multiple         int // the width and height must be divisible by this; at least 2
 	FrameStep        int // at least 1; the number of frames is 1 plus a multiple of this
 	MaxFrames        int // 0 means no limit
+	// Interpolate is the result's frame rate divided by the rate of the frames that the model makes, at least 1. The
+	// workflow itself makes the frames in between.
+	Interpolate int
 }
 
 type Place struct{ Node, Input string }
@@ -48,6 +51,7 @@ type workflowEntry struct {
 	Multiple                                                  int
 	FrameStep                                                 int `yaml:"frame_step"`
 	MaxFrames                                                 int `yaml:"max_frames"`
+	Interpolate                                               int
 }
 
 // names is one name or a list of names in YAML.
@@ -87,6 +91,7 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	w := &Workflow{
 		File: e.Workflow, WithoutReference: e.WithoutReference, Result: e.Result,
 		Multiple: max(e.Multiple, 2), FrameStep: max(e.FrameStep, 1), MaxFrames: e.MaxFrames,
+		Interpolate: max(e.Interpolate, 1),
 	}
 	if err := e.places(w, m); err != nil {
 		return nil, err
@@ -102,12 +107,14 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 		return nil, errors.New("data must say where the input goes, except for the kind text-to-video, which has none")
 	case len(w.WithoutReference) > 0 && len(w.Reference) == 0:
 		return nil, errors.New("without_reference requires reference, which says where the reference image goes")
-	case m.Kind == Image && len(w.Frames)+len(w.FPS)+e.FrameStep+e.MaxFrames > 0:
+	case m.Kind == Image && len(w.Frames)+len(w.FPS)+e.FrameStep+e.MaxFrames+e.Interpolate > 0:
 		return nil, errors.New("an image model must not set frames")
 	case e.Multiple < 0 || e.Multiple > mostMultiple || e.Multiple%2 != 0:
 		return nil, fmt.Errorf("multiple must be even and at most %d", mostMultiple)
 	case e.FrameStep < 0 || e.MaxFrames < 0 || e.FrameStep > mostFrames || e.MaxFrames > mostFrames:
 		return nil, fmt.Errorf("frame_step and max_frames must be from 0 to %d", mostFrames)
+	case e.Interpolate < 0 || m.FPS%w.Interpolate != 0:
+		return nil, errors.New("interpolate must divide fps")
 	}
 	return w, nil
 }

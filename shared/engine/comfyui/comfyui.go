@@ -147,7 +147,7 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec,
 		return report, err
 	}
 	progress(engine.Progress{Stage: "prepare"})
-	inputs, err := transfer.Prepare(ctx, e.finisher.Runner, spec, w.size(spec), w.frames(spec))
+	inputs, err := transfer.Prepare(ctx, e.finisher.Runner, w.atModelRate(spec), w.size(spec), w.frames(spec))
 	if err != nil {
 		return report, err
 	}

@@ -1,6 +1,7 @@
 package comfyui_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/comfyui"
 	"cutroom/shared/engine/comfyui/comfyuitest"
+	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -369,6 +371,54 @@ func TestEditValuesAreSentToConfiguredInputs(t *testing.T) {
 		if strings.Contains(string(sent), without) {
 			t.Errorf("without a reference image %s was sent: %s", without, sent)
 		}
+	}
+}
+
+func TestInterpolatingWorkflowsMakeFewerFrames(t *testing.T) {
+	var workflow, upload []byte
+	s := fakeServer(t)
+	s.Break = func(_ http.ResponseWriter, r *http.Request) bool {
+		switch r.URL.Path {
+		case "/prompt":
+			if r.Method == http.MethodPost {
+				workflow = comfyuitest.Peek(r)
+			}
+		case "/upload/image":
+			upload = comfyuitest.Peek(r)
+		}
+		return false
+	}
+	configured := config(t, serve(t, s))
+	for _, m := range configured.Models {
+		m.Workflow.Interpolate = 2
+	}
+	e := newEngine(t, configured)
+	text := newSpec(t, catalog.TextToVideo)
+	text.Duration = 2 * time.Second
+	if _, err := e.Run(t.Context(), text, ignore); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"batch_size":10`, `"fps":10`} {
+		if !bytes.Contains(workflow, []byte(want)) {
+			t.Errorf("%s is missing in %s", want, workflow)
+		}
+	}
+	clip := newSpec(t, catalog.Edit)
+	clip.Duration = 2 * time.Second
+	if _, err := e.Run(t.Context(), clip, ignore); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "upload.mp4")
+	if err := os.WriteFile(path, upload[bytes.Index(upload, []byte("ftyp"))-4:], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := configured.Runner.(*ffmpeg.Tools).ProbeVideo(t.Context(), path, "video/mp4"); err != nil || info.FrameRate != 5 {
+		t.Errorf("the uploaded clip is %+v, %v; want 5 frames per second", info, err)
+	}
+	long := newSpec(t, catalog.TextToVideo)
+	long.Duration = 21 * time.Second
+	if _, err := e.Run(t.Context(), long, ignore); err == nil || err.Error() != "invalid_input: This model edits clips of at most 20.0 seconds." {
+		t.Errorf("a clip of 21 seconds gives %v", err)
 	}
 }
 

@@ -125,8 +125,8 @@ func (w *workflow) takes(spec engine.Spec) error {
 	if spec.Reference != nil && len(w.Reference) == 0 {
 		return engine.InvalidInput(nil, "This model does not support a reference image.")
 	}
-	if n := transfer.FrameCount(spec); w.MaxFrames > 0 && n > w.MaxFrames {
-		return engine.InvalidInput(nil, "This model edits clips of at most %.1f seconds.", float64(w.MaxFrames)/float64(spec.FPS))
+	if made := w.atModelRate(spec); w.MaxFrames > 0 && transfer.FrameCount(made) > w.MaxFrames {
+		return engine.InvalidInput(nil, "This model edits clips of at most %.1f seconds.", float64(w.MaxFrames)/float64(made.FPS))
 	}
 	return nil
 }
@@ -136,9 +136,15 @@ func (w *workflow) size(spec engine.Spec) catalog.Size {
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
 }
 
+// atModelRate returns the edit with the frame rate at which the model works. The workflow interpolates the rest.
+func (w *workflow) atModelRate(spec engine.Spec) engine.Spec {
+	spec.FPS /= w.Interpolate
+	return spec
+}
+
 // frames returns the number of frames to generate. The result may need fewer.
 func (w *workflow) frames(spec engine.Spec) int {
-	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
+	return (transfer.FrameCount(w.atModelRate(spec))-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
 type names struct{ data, reference string }

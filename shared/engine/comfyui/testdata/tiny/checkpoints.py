@@ -44,6 +44,7 @@ def models():
     """Yields each file's path in the folder of models, and the file's weights."""
     import comfy.ops
     import comfy.text_encoders
+    from comfy_extras.frame_interpolation_models.ifnet import IFNet
     from comfy.ldm.qwen_image.model import QwenImageTransformer2DModel
     from comfy.ldm.wan.model import WanModel
     from comfy.ldm.wan.vae import WanVAE
@@ -69,6 +70,8 @@ def models():
         WanVAE(z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=2, attn_scales=[], temperal_downsample=[False, True, True]))
     yield "vae/wan_2.1_vae", autoencoder
     yield "vae/qwen_image_vae", autoencoder
+
+    yield "frame_interpolation/rife_v4.26", random_weights(IFNet(channels=(16, 16, 16, 16, 16)))
 
     yield "text_encoders/qwen_2.5_vl_7b_fp8_scaled", random_weights(Qwen25_7BVLI({}, **ops))
     with open(os.path.join(comfy.text_encoders.__path__[0], "umt5_config_xxl.json")) as file:
