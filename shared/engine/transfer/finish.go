@@ -102,7 +102,7 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 func (f Finisher) interpolate(ctx context.Context, spec engine.Spec, made Made,
 	progress func(time.Duration)) ([]ffmpeg.Source, error) {
 	frames := FrameCount(spec)
-	parts := make([]ffmpeg.Source, min(runtime.NumCPU(), maxParts, max(1, frames/spec.FPS)))
+	parts := make([]ffmpeg.Source, min(runtime.GOMAXPROCS(0), maxParts, max(1, frames/spec.FPS)))
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		parts[i] = ffmpeg.Source{Path: filepath.Join(spec.Folder, fmt.Sprintf("part-%d.mp4", i)), MIME: "video/mp4"}
