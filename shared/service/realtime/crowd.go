@@ -1,12 +1,14 @@
 package realtime
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -54,7 +56,7 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 		ratelimit.OpenLimit{Name: "key/" + who.Key.ID, Most: who.Tier.RealtimeSessionsPerKey},
 		ratelimit.OpenLimit{
 			Name: "account/" + who.Account(),
-			Most: who.Tier.RealtimeSessions + max(who.Tier.RealtimeQueue, credential.DefaultQueue) + arrivalsByCaller,
+			Most: sessionsOf(who.Tier) + max(cmp.Or(who.Tier.RealtimeQueue, session.LongestQueue), credential.DefaultQueue) + arrivalsByCaller,
 		},
 	)
 	if !ok {
@@ -62,6 +64,9 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	}
 	return leave, nil
 }
+
+// sessionsOf returns the number of sessions that an account may have on this server.
+func sessionsOf(tier credential.Tier) int { return cmp.Or(tier.RealtimeSessions, maxSessions) }
 
 // limitPings returns a function that is called for each ping. It closes the connection after too many.
 func limitPings(upgrade *httpserver.OverheadWriter) func(context.Context, []byte) bool {

@@ -44,6 +44,20 @@ func TestVideoIsDecodedAtLimitedSpeed(t *testing.T) {
 	}
 }
 
+func TestAccountWithoutLimitOpensManyRooms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := credential.Principal{Key: credential.Key{Account: "studio"}}
+		s := &Server{}
+		c := &connection{server: s, admission: admission{who: who}}
+		for range 500 {
+			if _, err := s.enter(who); err != nil || !c.mayOpenRoom() || !c.mayJoin(true) {
+				t.Fatal("a limit applies to an account without a limit")
+			}
+		}
+		time.Sleep(roomTime)
+	})
+}
+
 func TestAccountsOpenFewRoomsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 2

@@ -88,7 +88,7 @@ const (
 )
 
 func (c *connection) mayOpenRoom() bool {
-	return c.mayStart("rooms/", c.admission.who.Tier.RealtimeSessions+roomBurst)
+	return c.mayStart("rooms/", sessionsOf(c.admission.who.Tier)+roomBurst)
 }
 
 // mayJoin counts the account's own clients and viewers separately, so that viewers cannot keep the clients out.
@@ -97,7 +97,7 @@ func (c *connection) mayJoin(publishes bool) bool {
 	if publishes {
 		kind = "joins/"
 	}
-	return c.mayStart(kind, sessionJoins*c.admission.who.Tier.RealtimeSessions+joinBurst)
+	return c.mayStart(kind, sessionJoins*sessionsOf(c.admission.who.Tier)+joinBurst)
 }
 
 // mayStart returns true for at most the given number of calls by an account within roomTime.

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -11,26 +12,31 @@ import (
 	"time"
 
 	"github.com/pion/stun/v4"
-	"golang.org/x/net/netutil"
 
 	"cutroom/shared/platform/httpserver"
 )
 
 // fairListener limits connections in total, per address and per IPv6 network. It closes connections beyond
-// maxFromAddress and maxFromSite.
+// maxFromAddress and maxFromSite. At the total limit, a new connection replaces the oldest that has named no peer.
 type fairListener struct {
 	net.Listener
+	most int
 
-	mu   sync.Mutex
-	open map[netip.Prefix]int
+	mu          sync.Mutex
+	open        map[netip.Prefix]int
+	connections int
+	// strangers lists the connections that have named no peer, oldest first.
+	strangers *list.List
 	// names maps the user names of peers (RFC 8445, section 7.2.2) to their numbers of connections. For any other
 	// name, the library would allocate memory and keep it after the connection ends.
 	names map[string]*int
 }
 
 func newFairListener(l net.Listener) *fairListener {
-	l = netutil.LimitListener(smallSends{l}, httpserver.ConnectionLimit(maxMediaConnections))
-	return &fairListener{Listener: l, open: map[netip.Prefix]int{}, names: map[string]*int{}}
+	return &fairListener{
+		Listener: smallSends{l}, most: httpserver.ConnectionLimit(maxMediaConnections),
+		open: map[netip.Prefix]int{}, strangers: list.New(), names: map[string]*int{},
+	}
 }
 
 // smallSends limits the bytes that wait in the system for a client.
@@ -54,21 +60,19 @@ func (l *fairListener) know(name string, known bool) {
 	}
 }
 
-// enter counts a connection of a peer until leave is called. ok is false for an unknown peer, or
-// one with too many connections.
-func (l *fairListener) enter(name string) (leave func(), ok bool) {
+// identify counts a connection of a peer until its client leaves. It returns false for an unknown peer, or one with too
+// many connections.
+func (l *fairListener) identify(c *fairConn, name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	connections := l.names[name]
-	if connections == nil || *connections == maxFromPeer {
-		return nil, false
+	if connections == nil || *connections == maxFromPeer || c.closed {
+		return false
 	}
 	*connections++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		*connections--
-	}, true
+	c.peer = connections
+	l.strangers.Remove(c.stranger)
+	return true
 }
 
 func (l *fairListener) Accept() (net.Conn, error) {
@@ -77,29 +81,63 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, site := networkOf(conn, 64), networkOf(conn, 48)
-		leave := func() { l.count(from, -1) }
-		fits := l.count(from, 1) <= maxFromAddress
-		if site != from { // IPv6
-			fits = l.count(site, 1) <= maxFromSite && fits
-			leave = func() { l.count(from, -1); l.count(site, -1) }
+		c := &fairConn{Conn: conn, listener: l, networks: []netip.Prefix{networkOf(conn, 64)}, stall: stallTime}
+		if site := networkOf(conn, 48); site != c.networks[0] { // IPv6
+			c.networks = append(c.networks, site)
 		}
-		if fits {
-			return &fairConn{Conn: conn, enter: l.enter, leave: leave, stall: stallTime}, nil
+		replaced, ok := l.add(c)
+		if replaced != nil {
+			_ = replaced.Close()
 		}
-		leave()
+		if ok {
+			return c, nil
+		}
 		_ = conn.Close()
 	}
 }
 
-func (l *fairListener) count(from netip.Prefix, more int) int {
+// add counts a connection, unless it exceeds a limit. replaced must be closed; it may be nil.
+func (l *fairListener) add(c *fairConn) (replaced *fairConn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.open[from] + more
-	if l.open[from] = n; n == 0 {
-		delete(l.open, from)
+	for i, network := range c.networks {
+		if l.open[network] >= []int{maxFromAddress, maxFromSite}[i] {
+			return nil, false
+		}
 	}
-	return n
+	if l.connections >= l.most {
+		oldest := l.strangers.Front()
+		if oldest == nil {
+			return nil, false
+		}
+		replaced = l.strangers.Remove(oldest).(*fairConn)
+	}
+	for _, network := range c.networks {
+		l.open[network]++
+	}
+	l.connections++
+	c.stranger = l.strangers.PushBack(c)
+	return replaced, true
+}
+
+// remove stops counting a connection. It may be called more than once.
+func (l *fairListener) remove(c *fairConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	l.connections--
+	l.strangers.Remove(c.stranger)
+	for _, network := range c.networks {
+		if l.open[network]--; l.open[network] == 0 {
+			delete(l.open, network)
+		}
+	}
+	if c.peer != nil {
+		*c.peer--
+	}
 }
 
 func networkOf(conn net.Conn, bits int) netip.Prefix {
@@ -110,12 +148,13 @@ func networkOf(conn net.Conn, bits int) netip.Prefix {
 // read nothing for the time in stall.
 type fairConn struct {
 	net.Conn
-	enter func(name string) (leave func(), ok bool)
-	stall time.Duration
-
-	mu sync.Mutex
-	// leave is called once.
-	leave func()
+	listener *fairListener
+	networks []netip.Prefix
+	stall    time.Duration
+	// The listener's lock guards these. peer is the number of connections of the peer that was named.
+	stranger *list.Element
+	peer     *int
+	closed   bool
 	// first is the part of the first frame that has not been read yet.
 	first   []byte
 	checked bool
@@ -160,14 +199,9 @@ func (c *fairConn) readFirst() error {
 		return errStranger
 	}
 	name, _, _ := strings.Cut(user.String(), ":")
-	leave, ok := c.enter(name)
-	if !ok {
+	if !c.listener.identify(c, name) {
 		return errStranger
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := c.leave
-	c.leave = func() { before(); leave() }
 	return nil
 }
 
@@ -184,10 +218,6 @@ func (c *fairConn) Write(b []byte) (int, error) {
 
 // Close may be called more than once.
 func (c *fairConn) Close() error {
-	c.mu.Lock()
-	leave := c.leave
-	c.leave = func() {}
-	c.mu.Unlock()
-	leave()
+	c.listener.remove(c)
 	return c.Conn.Close()
 }

@@ -971,7 +971,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	first.Close() // closing twice counts once
 	dial(1)
 	accepts(1)
-	if n := l.count(networkOf(first, 64), 0); n != maxFromAddress {
+	if n := l.open[networkOf(first, 64)]; n != maxFromAddress {
 		t.Errorf("%d connections are counted, want %d", n, maxFromAddress)
 	}
 }
@@ -998,6 +998,49 @@ func TestOneSiteCannotTakeAllMediaConnections(t *testing.T) {
 	}
 	if accepted != maxFromSite {
 		t.Errorf("%d of %d connections are accepted, want %d", accepted, networks, maxFromSite)
+	}
+}
+
+func TestSilentMediaConnectionsAreReplaced(t *testing.T) {
+	plain, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newFairListener(plain)
+	defer l.Close()
+	l.most = 2
+	l.know("peer", true)
+	var accepted []*fairConn
+	for range 3 { // the first is the peer's, and the third replaces the second
+		client, err := net.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		accepted = append(accepted, conn.(*fairConn))
+		if len(accepted) == 1 && !l.identify(accepted[0], "peer") {
+			t.Fatal("the peer's connection is not known")
+		}
+	}
+	if accepted[0].closed || !accepted[1].closed || accepted[2].closed {
+		t.Error("not the silent connection was replaced")
+	}
+	if !l.identify(accepted[2], "peer") || l.connections != 2 || *l.names["peer"] != 2 {
+		t.Errorf("%d connections are counted, %d of the peer", l.connections, *l.names["peer"])
+	}
+	client, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	go l.Accept()
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a connection beyond the limit got %v", err)
 	}
 }
 
