@@ -82,6 +82,9 @@ func TestStalledMessageEndsConnection(t *testing.T) {
 	}
 	long := `","padding":"` + strings.Repeat("x", 2*64<<10) + `"}`
 	other, _, waiting := w.open("gen-2.5", rival), w.open("gen-2.5", studio), w.queues(studio)
+	for range 2 * most / 100_000 { // frames are dropped
+		waiting.show(append(plain(32, 16, color.White), make([]byte, 100_000)...))
+	}
 	waiting.say(`{"type":"prompt","prompt":"red` + strings.Repeat(" ", 1<<20) + long)
 	for m := waiting.next(); m.Error != "The session has not started. Wait for session_started."; m = waiting.next() {
 		if m.Type != "queue_position" {

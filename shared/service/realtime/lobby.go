@@ -134,6 +134,7 @@ func (l *lobby) keep(message received) bool {
 		}
 		return false
 	case message.kind == websocket.MessageBinary:
+		message.release()
 	case !l.pace.messages.Allow():
 		message.release()
 		l.stop(tooManyMessages)
