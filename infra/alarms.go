@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -149,7 +150,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",
 			metric: inference.MetricServerError(metricOptions("Sum")), above: 5, periods: 1},
 		{name: "internal-errors", means: "Functions started by events have failed more than twice.",
-			metric: s.sumOf("Errors", "reaper", "arrived", "scale"), above: 2, periods: 1},
+			metric: s.sumOf("Errors", s.watchedFunctions()...), above: 2, periods: 1},
 		{name: "late-events", means: "expiry or webhooks has not processed a table's changes for more than an hour.",
 			metric: s.streamAge("expiry", "webhooks"), above: time.Hour.Seconds() * 1000, periods: 1},
 		{name: "webhook-dead-letters", means: "The service failed to send webhooks. Their receivers are not the cause.",
@@ -158,6 +159,15 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 			means:  "Lambda throttled calls of the APIs: the account has reached its limit of concurrent executions.",
 			metric: s.functionThrottles(), periods: 1},
 	}
+}
+
+// watchedFunctions lists the event-driven functions whose errors raise an alarm. Other alarms show the effects of the rest,
+// but too late for a rollback.
+func (s *stack) watchedFunctions() []string {
+	if s.Canary {
+		return slices.Sorted(maps.Keys(internalConcurrency))
+	}
+	return []string{"reaper", "arrived", "scale"}
 }
 
 func (s *stack) describeAlarm(name, means string) *string {

@@ -22,7 +22,7 @@ func (s *stack) newBatches() {
 		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on waiting batches"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
 		Targets: &[]awsevents.IRuleTarget{
-			awseventstargets.NewLambdaFunction(s.functions["steps"], &awseventstargets.LambdaFunctionProps{
+			awseventstargets.NewLambdaFunction(s.called("steps"), &awseventstargets.LambdaFunctionProps{
 				// Do not retry, because the next run is in five minutes.
 				RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(5)),
 			}),

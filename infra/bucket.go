@@ -15,7 +15,7 @@ import (
 // The notification is set on the CloudFormation resource, because CDK would add a function for it. The notification
 // refers to the arrived function, and the function's role refers to the bucket. To avoid the cycle, the bucket's name
 // is computed (bucketName) instead of referenced.
-func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
+func (s *stack) newBucket(arrived awslambda.IFunction) awss3.Bucket {
 	rules := []*awss3.LifecycleRule{
 		// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention). One day would be too
 		// short, because a lifecycle rule counts whole days from an object's creation.
@@ -49,7 +49,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
+func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.IFunction) {
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{
 		LambdaConfigurations: []any{&awss3.CfnBucket_LambdaConfigurationProperty{

@@ -103,13 +103,12 @@ func (s *stack) describeFunctions() []function {
 // environment returns all settings of functions and containers that the options require.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
-		"CUTROOM_BUCKET":        s.bucketName(),
-		"CUTROOM_STATE_MACHINE": s.stateMachineARN(),
-		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
-		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
-		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
-		// Use the literal name, because a function cannot refer to itself.
-		"CUTROOM_STEPS_FUNCTION": jsii.String(s.name("steps")),
+		"CUTROOM_BUCKET":         s.bucketName(),
+		"CUTROOM_STATE_MACHINE":  s.stateMachineARN(),
+		"CUTROOM_VIDEO_QUEUE":    s.queueURL("video"),
+		"CUTROOM_IMAGE_QUEUE":    s.queueURL("image"),
+		"CUTROOM_WEBHOOK_QUEUE":  s.webhookQueueURL(),
+		"CUTROOM_STEPS_FUNCTION": jsii.String(s.callable("steps")),
 		"CUTROOM_SECRET_ARN":     s.secretName(),
 		"CUTROOM_CORS_ORIGINS":   jsii.String(strings.Join(s.Origins, ",")),
 		"CUTROOM_MAX_UPLOAD":     jsii.String(strconv.Itoa(s.MaxUpload)),
@@ -124,7 +123,7 @@ func (s *stack) environment() map[string]*string {
 		// CUTROOM_WORKERS is the number of jobs that a lane runs concurrently when all workers are running. A
 		// submission that they could not complete in time is rejected.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
-		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
+		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.callable("wake"))
 	}
 	if s.hasWorker() || s.Endpoint != "" {
 		values["CUTROOM_CLUSTER"] = jsii.String(s.workerCluster())
@@ -232,9 +231,9 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	if s.settings != nil {
 		props.Layers = &[]awslambda.ILayerVersion{s.settings}
 	}
-	if f.Name == "scale" || f.Name == "steps" {
-		// Their schedules start them again within minutes, so events that failed or were delayed are useless.
-		props.RetryAttempts, props.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(5))
+	props.RetryAttempts, props.MaxEventAge = asynchronous(f.Name)
+	if f.Name == "reaper" {
+		props.DeadLetterQueue = s.lanes["video"].dead // the reaper reads it, and an alarm watches it
 	}
 	if f.private && s.Network.set() {
 		s.placePrivately(f.Name, props, role)
@@ -243,6 +242,15 @@ func (s *stack) newFunction(f function) awslambda.Function {
 		suppress(role, "AwsSolutions-IAM5", whyAnyTrace, "Resource::*")
 	}
 	return awslambda.NewFunction(s.Stack, jsii.String(title(f.Name)+"Function"), props)
+}
+
+// asynchronous returns the number of retries and the maximum age of a function's events, or nil for Lambda's defaults.
+func asynchronous(function string) (retries *float64, age awscdk.Duration) {
+	if function == "scale" || function == "steps" {
+		// Their schedules start them again within minutes, so events that failed or were delayed are useless.
+		return jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(5))
+	}
+	return nil, nil
 }
 
 func (o options) architecture() awslambda.Architecture {

@@ -46,6 +46,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
 	}
 	s.tag()
+	s.limitRoles()
 
 	s.findRecords()
 	s.where = s.newGPUCluster()

@@ -50,6 +50,8 @@ type options struct {
 	KeepVersions int
 	// OwnTags holds the deployer's tags for all resources.
 	OwnTags map[string]string
+	// Boundary is the name of the managed policy that limits all roles, or empty.
+	Boundary string
 	// SecretName is the last part of the name of the service's secret. A deployment of 0.1.0 keeps its secret only under
 	// the old name, because CloudFormation replaces a renamed secret.
 	SecretName string
@@ -127,8 +129,9 @@ type gatewayOptions struct {
 }
 
 type watchOptions struct {
-	// Canary sends a tenth of the calls to a function's new version at first.
-	Canary bool
+	// Canary sends only a part of the calls to a function's new version at first. With Forced, a new version gets all
+	// calls at once, even while an alarm fires.
+	Canary, Forced bool
 	// LogDays is the retention time of logs, in days.
 	LogDays int
 	// Watch creates the alarms.
@@ -196,6 +199,7 @@ func readOptions(values map[string]any) (options, error) {
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
 		KeepVersions:    r.number("keepVersions", 0, 1, 365),
 		OwnTags:         r.tags(),
+		Boundary:        r.pattern("boundary", "", `^[\w+=,.@-]{1,128}$`, "the name of a policy"),
 		SecretName:      r.oneOf("secretName", "service-key", "service-key", "secret"),
 		DataAlone:       r.oneOf("only", "", "data") == "data",
 		Concurrency:     r.number("concurrency", 0, leastConcurrency, 100_000),
@@ -249,7 +253,8 @@ func readOptions(values map[string]any) (options, error) {
 			},
 		},
 		watchOptions: watchOptions{
-			Canary:     r.oneOf("rollout", "direct", "direct", "canary") == "canary",
+			Canary:     r.oneOf("rollout", "direct", "direct", "canary", "force") != "direct",
+			Forced:     r.text("rollout") == "force",
 			LogDays:    r.number("logDays", 30, 1, 3653),
 			Watch:      r.oneOf("watch", "on", "on", "off") == "on",
 			Tracing:    r.oneOf("tracing", "off", "on", "off") == "on",
@@ -310,7 +315,7 @@ func (r *reader) relations(o options) {
 	r.reject(!o.Watch && alarms != "", "alarmEmail", "and alarmTopic require watch=on")
 	r.reject(o.AlarmEmail != "" && o.AlarmTopic != "", "alarmTopic", "must not be set with alarmEmail")
 	r.reject(o.Budget > 0 && alarms == "", "budget", "requires alarmEmail or alarmTopic")
-	r.reject(o.Canary && !o.Watch, "rollout", "canary requires watch=on")
+	r.reject(o.Canary && !o.Watch, "rollout", "canary and force require watch=on")
 	r.reject(o.WorkerSpot && o.Worker == "none", "workerSpot", "must not be true with worker=none")
 	// Requests carry keys, so TLS is required. Unlike API Gateway, a load balancer has no default certificate.
 	r.reject(o.Realtime && !o.RealtimeDomain.set(), "realtimeDomain", "and realtimeCertificate are required with realtime=true")

@@ -93,7 +93,8 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		{"a large network", map[string]any{"networkCidr": "10.0.0.0/8"}, "networkCidr must be an address block such as 10.20.0.0/16, of /16 to /22"},
 		{"a private API with a console", map[string]any{"apiEndpoints": "vpce-1", "console": "true"}, "apiEndpoints allows no console"},
 		{"GPUs in subnets without zones", map[string]any{"gpu": "true", "gpu.vpc": "vpc-1", "gpu.subnets": "subnet-1,subnet-2"}, "gpu.vpc and gpu.subnets must be set together"},
-		{"a rollout without alarms", map[string]any{"rollout": "canary", "watch": "off"}, "rollout canary requires watch=on"},
+		{"a rollout without alarms", map[string]any{"rollout": "canary", "watch": "off"}, "rollout canary and force require watch=on"},
+		{"no URL at all", map[string]any{"defaultUrls": "off"}, "defaultUrls must not be off without a domain of an API"},
 		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages: must be one of alarmEmail, alarmTopic, apiEndpoints"},
 	}
 	for _, test := range tests {

@@ -224,7 +224,7 @@ func (s *stack) arn(service, resource string) *string {
 }
 
 func (s *stack) functionARN(name string) *string {
-	return s.arn("lambda", "function:"+s.name(name))
+	return s.arn("lambda", "function:"+s.callable(name))
 }
 
 func (s *stack) stateMachineARN() *string { return s.arn("states", "stateMachine:"+s.name("jobs")) }

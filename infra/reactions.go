@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -21,9 +22,10 @@ func (s *stack) newReactions() {
 			}))
 	}
 	s.onExecutions("ExecutionsEnded", "executions-ended", "Executions that ended without recording an outcome",
-		reaper, "FAILED", "TIMED_OUT", "ABORTED")
-	if wake, ok := s.functions["wake"]; ok {
-		s.onExecutions("ExecutionsBegun", "executions-begun", "Jobs for which workers may have to start", wake, "RUNNING")
+		"reaper", s.lanes["video"].dead, "FAILED", "TIMED_OUT", "ABORTED")
+	if s.functions["wake"] != nil {
+		// If an event is lost, the function scale starts workers a minute later.
+		s.onExecutions("ExecutionsBegun", "executions-begun", "Jobs for which workers may have to start", "wake", nil, "RUNNING")
 	}
 
 	// Only deletions matter. The filter drops all other changes, so they do not invoke the function and cost nothing.
@@ -38,8 +40,8 @@ func (s *stack) newReactions() {
 		}))
 }
 
-// onExecutions invokes a function when an execution enters one of the states.
-func (s *stack) onExecutions(id, name, description string, function awslambda.Function, states ...string) {
+// onExecutions invokes a function when an execution enters one of the states. Undelivered events go to the queue lost.
+func (s *stack) onExecutions(id, name, description, function string, lost awssqs.IQueue, states ...string) {
 	awsevents.NewRule(s.Stack, jsii.String(id), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name(name)), Description: jsii.String(description),
 		EventPattern: &awsevents.EventPattern{
@@ -48,8 +50,8 @@ func (s *stack) onExecutions(id, name, description string, function awslambda.Fu
 			Detail:     &map[string]any{"status": states, "stateMachineArn": []*string{s.stateMachineARN()}},
 		},
 		// A job ends within ten minutes of its creation, so older events are useless.
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(function, &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)),
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.called(function), &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)), DeadLetterQueue: lost,
 		})},
 	})
 }

@@ -21,14 +21,13 @@ const (
 // whose wake call was lost. No CloudWatch alarm changes the number of workers. Queue metrics lag by minutes, and an
 // active alarm repeats its action, so alarms would stop workers that have just started.
 func (s *stack) newScaling() {
-	scale, ok := s.functions["scale"]
-	if !ok {
+	if s.functions["scale"] == nil {
 		return
 	}
 	awsevents.NewRule(s.Stack, jsii.String("ScaleSchedule"), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets the number of workers"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(scale, &awseventstargets.LambdaFunctionProps{
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.called("scale"), &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
 		})},
 	})

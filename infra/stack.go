@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
@@ -55,6 +56,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		aliases: map[string]awslambda.Alias{}, alarms: map[string]awscloudwatch.Alarm{},
 	}
 	s.tag()
+	s.limitRoles()
 
 	s.tables = s.newTables()
 	if s.DataAlone {
@@ -76,7 +78,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		return nil, err
 	}
 	s.functions = s.newFunctions()
-	s.bucket = s.newBucket(s.functions["arrived"])
+	s.bucket = s.newBucket(s.called("arrived"))
 	s.newWorker()
 	s.newReactions()
 	s.newScaling()
@@ -100,6 +102,14 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newBudget()
 	s.newOutputs(media, inference)
 	return s, nil
+}
+
+// limitRoles applies the permissions boundary from the options, if one is set, to all roles.
+func (s *stack) limitRoles() {
+	if s.Boundary != "" {
+		awsiam.PermissionsBoundary_Of(s.Stack).Apply(
+			awsiam.ManagedPolicy_FromManagedPolicyName(s.Stack, jsii.String("Boundary"), jsii.String(s.Boundary)))
+	}
 }
 
 func (s *stack) tag() {

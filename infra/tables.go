@@ -61,7 +61,9 @@ func stringKey(attribute string) *awsdynamodb.Attribute {
 	return &awsdynamodb.Attribute{Name: jsii.String(attribute), Type: awsdynamodb.AttributeType_STRING}
 }
 
-// removal returns the removal policy for data, which applies when the stack is deleted.
+// removal returns the removal policy for data, which applies when the stack is deleted. With RETAIN_ON_UPDATE_OR_DELETE,
+// CloudFormation would try to delete the tables if their first deployment failed. Their deletion protection forbids that,
+// so the rollback would fail too.
 func (s *stack) removal() awscdk.RemovalPolicy {
 	if s.Protected {
 		return awscdk.RemovalPolicy_RETAIN

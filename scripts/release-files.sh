@@ -41,4 +41,4 @@ sed "s|^releases=.*|releases=\${RELEASES:-$releases}|" scripts/packaging/install
 version=$(git describe --tags --always | sed 's/^v//')
 image=$(echo "${IMAGES:-example.com/cutroom}" | tr '[:upper:]' '[:lower:]')/cutroom:$version
 sed -e "s|:-cutroom:latest}|:-$image}|" -e '/catalog.yaml:ro/d' \
-	-e '/make images IMAGES=server/d' compose.yaml >"$folder/compose.yaml"
+	-e '/make images IMAGES=server/d' -e '/^    build: /d' -e '/Compose builds it/d' compose.yaml >"$folder/compose.yaml"

@@ -28,7 +28,7 @@ func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventRes
 		return answer, r.stopped(ctx, e.Detail)
 	}
 	for _, record := range e.Records {
-		if err := r.givenUp(ctx, record.Body); err != nil {
+		if err := r.deadLetter(ctx, record.Body); err != nil {
 			// The message stays in the queue so that a person can look into it.
 			r.logger.ErrorContext(ctx, "cannot end an abandoned job", "message", record.MessageId, "error", err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures,
@@ -47,7 +47,13 @@ func (r *reaper) stopped(ctx context.Context, detail json.RawMessage) error {
 	return r.jobs.Stopped(ctx, id, stop)
 }
 
-func (r *reaper) givenUp(ctx context.Context, body string) error {
+// deadLetter handles a message of the dead-letter queue: a job's message, or an event that this function failed to handle
+// or did not receive.
+func (r *reaper) deadLetter(ctx context.Context, body string) error {
+	var lost event
+	if err := json.Unmarshal([]byte(body), &lost); err == nil && lost.Detail != nil {
+		return r.stopped(ctx, lost.Detail)
+	}
 	message, err := sqsqueue.ReadMessage(body)
 	if err != nil {
 		return err
