@@ -334,8 +334,8 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	}
 	handler := pages.Beside(s.sessions.beside(api.New(config, api.AllGroups()...)))
 	s.http = httpserver.New(httpserver.Config{
-		Context: p.callers.addTo,
-		Logger:  s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
+		Value:  p.callers.value,
+		Logger: s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
 		Observer: s.gateway.metrics.Surface("media"),
 		OnPanic:  api.InternalError(c.Origins), Handler: handler,
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -35,7 +34,10 @@ func newCallers(proxies []string) (callers, error) {
 	return c, nil
 }
 
-// addTo adds the client's address to the context of a request.
-func (c callers) addTo(ctx context.Context, r *http.Request) context.Context {
-	return credential.WithCaller(ctx, func() string { return httpserver.Caller(r, c.proxies) })
+// value adds the client's address to the contexts of requests.
+func (c callers) value(r *http.Request, key any) any {
+	if credential.IsCaller(key) {
+		return func() string { return httpserver.Caller(r, c.proxies) }
+	}
+	return nil
 }

@@ -111,7 +111,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,
 		Logger:  parts.logger, QuietReads: c.readAlong, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
-		OnPanic: gateway.PanicHandler(c.Origins), Context: parts.callers.addTo, Handler: i.gateway,
+		OnPanic: gateway.PanicHandler(c.Origins), Value: parts.callers.value, Handler: i.gateway,
 	})
 	return i, nil
 }

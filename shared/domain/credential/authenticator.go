@@ -78,14 +78,15 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	default:
 		return Principal{}, true, errInvalid()
 	}
-	entry, err := a.find(ctx, hash, ask)
+	now := a.now()
+	entry, err := a.find(ctx, now, hash, ask)
 	if err != nil {
 		return Principal{}, false, err
 	}
 	if !entry.works() {
 		return Principal{}, true, errInvalid()
 	}
-	if now := a.now(); entry.token != nil && !now.Before(entry.token.ExpiresAt) {
+	if entry.token != nil && !now.Before(entry.token.ExpiresAt) {
 		return Principal{}, false, errExpired()
 	} else if entry.key.Expired(now) {
 		return Principal{}, false, errKeyExpired()
@@ -97,14 +98,15 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
-	entry, err := a.find(ctx, who.Key.Hash, a.askKey(who.Key.Hash))
+	now := a.now()
+	entry, err := a.find(ctx, now, who.Key.Hash, a.askKey(who.Key.Hash))
 	if err != nil {
 		return err
 	}
 	if !entry.works() {
 		return errInvalid()
 	}
-	if entry.key.Expired(a.now()) {
+	if entry.key.Expired(now) {
 		return errKeyExpired()
 	}
 	return nil
@@ -152,8 +154,7 @@ func ofToken(token Token, err error) (cached, error) {
 	return cached{key: token.Key, token: &token}, nil
 }
 
-func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, error) {
-	now := a.now()
+func (a *Authenticator) find(ctx context.Context, now time.Time, hash Hash, ask ask) (cached, error) {
 	a.mu.Lock()
 	entry, ok := a.cache[hash]
 	a.mu.Unlock()

@@ -16,10 +16,9 @@ type Guard interface {
 
 type callerKey struct{}
 
-// WithCaller sets the function that returns the caller's address, or "" if it is unknown.
-func WithCaller(ctx context.Context, caller func() string) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
-}
+// IsCaller reports whether a context's value with the key is the function that returns the caller's address, or "" if
+// it is unknown.
+func IsCaller(key any) bool { return key == callerKey{} }
 
 // Caller returns the caller's address, or "" if unknown.
 func Caller(ctx context.Context) string {

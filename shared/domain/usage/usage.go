@@ -3,6 +3,7 @@
 package usage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -63,12 +64,12 @@ const MaxCost = 1e18
 
 // Amount formats billionths as a decimal number such as 0.00012.
 func Amount(billionths int64) string {
-	whole := strconv.FormatInt(billionths/1e9, 10)
-	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
+	var buffer [32]byte
+	text := strconv.AppendInt(buffer[:0], billionths/1e9, 10)
+	point := len(text)
+	text = strconv.AppendInt(text, 1e9+billionths%1e9, 10)
+	text[point] = '.' // replaces the 1 of 1e9
+	return string(bytes.TrimRight(bytes.TrimRight(text, "0"), "."))
 }
 
 // Day is a UTC day in the format 2006-01-02.

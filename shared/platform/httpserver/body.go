@@ -56,29 +56,30 @@ type pace struct {
 	longest time.Duration
 }
 
-func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
+func (c *Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
 // length is the declared length, or -1 if unknown.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
+// begin returns false if the request has no body.
+func (b *body) begin(r *http.Request, controller *http.ResponseController, pace pace) bool {
 	if r.Body == nil || r.Body == http.NoBody {
 		// The server watches for the end of the connection and would mistake a deadline for it.
 		controller.SetReadDeadline(time.Time{})
-		return nil
+		return false
 	}
 	now := time.Now()
 	grace := min(pace.grace, unknownGrace)
-	b := &body{
+	*b = body{
 		ReadCloser: r.Body, controller: controller, pace: pace, grace: grace, length: r.ContentLength,
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
 	// The server itself drains the body after the handler, so the deadline applies from the start.
 	b.limit()
-	return b
+	return true
 }
 
 // limit sets the deadline for the next bytes, if the transport supports deadlines.

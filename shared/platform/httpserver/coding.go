@@ -35,6 +35,9 @@ type Reserve func(memory int64, isLarge bool) error
 // number of compressed bytes. The caller must limit the decompressed bytes, to the same number if reserve is nil. If ok
 // is false, the coding is not supported, and the response must be 415.
 func Decompress(r *http.Request, most int64, reserve Reserve) (ok bool) {
+	if r.Header["Content-Encoding"] == nil {
+		return true
+	}
 	open := openGzip
 	switch coding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); strings.TrimSpace(coding) {
 	case "", "identity":

@@ -222,8 +222,12 @@ func (c *connections) closed(conn *watchedConn) {
 func (c *connections) note(conn *watchedConn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(conn)
 	conn.idle = idle
+	if conn.unknown != nil {
+		c.unknown.MoveToBack(conn.unknown)
+		return
+	}
+	c.keep(conn)
 	if !conn.forgotten {
 		conn.unknown = c.unknown.PushBack(conn)
 	}

@@ -15,11 +15,13 @@ func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
+var anyOrigin = []string{"*"}
+
 // Allow lets pages from these origins read any response and the exposed header fields. Keys are never sent in
 // cookies, so no response needs Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
-		header.Set("Access-Control-Allow-Origin", "*")
+		header["Access-Control-Allow-Origin"] = anyOrigin
 	} else {
 		header.Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
@@ -28,7 +30,7 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 		}
 		header.Set("Access-Control-Allow-Origin", origin)
 	}
-	header.Set("Access-Control-Expose-Headers", exposed)
+	header["Access-Control-Expose-Headers"] = []string{exposed}
 }
 
 // IsPreflight follows the Fetch standard, "CORS-preflight request".

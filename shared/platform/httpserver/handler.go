@@ -13,14 +13,33 @@ import (
 // without a listener, for example in a function, and skips deadlines that are not supported.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(&c, w, r) })
 }
 
+// exchange is a request and its response. It is the request's context.
 type exchange struct {
-	id      string
-	body    *body
-	account string
-	refusal string
+	context.Context
+	request *http.Request
+	config  *Config
+	// ids contains the request's id.
+	ids        [1]string
+	body       body
+	answer     response
+	controller http.ResponseController
+	account    string
+	refusal    string
+}
+
+func (e *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return e
+	}
+	if e.config.Value != nil {
+		if value := e.config.Value(e.request, key); value != nil {
+			return value
+		}
+	}
+	return e.Context.Value(key)
 }
 
 type exchangeKey struct{}
@@ -28,7 +47,7 @@ type exchangeKey struct{}
 // RequestID returns "" if the context does not belong to a request.
 func RequestID(ctx context.Context) string {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		return e.id
+		return e.ids[0]
 	}
 	return ""
 }
@@ -39,7 +58,7 @@ func RequestID(ctx context.Context) string {
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
-		e.body.trust()
+		e.answer.body.trust()
 	}
 	if conn, ok := ctx.Value(connKey{}).(*watchedConn); ok {
 		conn.connections.setKnown(conn, account)
@@ -56,22 +75,21 @@ func SetRefusal(ctx context.Context, reason string) {
 	}
 }
 
-func serve(c Config, w http.ResponseWriter, r *http.Request) {
+func serve(c *Config, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	e := &exchange{id: requestID(r.Header, c.NewRequestID)}
-	w.Header().Set(requestIDHeader, e.id)
+	e := &exchange{config: c, request: r, ids: [1]string{requestID(r.Header, c.NewRequestID)}}
+	w.Header()[requestIDHeader] = e.ids[:]
 	ctx, span := begin(c.Tracer, r)
-	if c.Context != nil {
-		ctx = c.Context(ctx, r)
-	}
-	r = collapseSlashes(r.WithContext(context.WithValue(ctx, exchangeKey{}, e)))
+	e.Context = ctx
+	r = collapseSlashes(r.WithContext(e))
 
-	controller := http.NewResponseController(w)
-	body := newBody(r, controller, c.pace())
-	if body != nil {
-		r.Body, e.body = body, body
+	e.controller = *http.NewResponseController(w)
+	controller := &e.controller
+	answer := &e.answer
+	*answer = response{ResponseWriter: w, controller: controller, stall: c.Stall}
+	if e.body.begin(r, controller, c.pace()) {
+		r.Body, answer.body = &e.body, &e.body
 	}
-	answer := &response{ResponseWriter: w, controller: controller, body: body, stall: c.Stall}
 	answer.compresses = c.compresses && acceptsGzip(r)
 
 	aborted := run(c, answer, r)
@@ -83,7 +101,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	if c.Observer != nil {
 		c.Observer.Answered(Answer{
 			Method: knownMethod(r.Method), Route: r.Pattern, Status: answer.status,
-			Duration: took, Received: body.received(), Sent: answer.sent,
+			Duration: took, Received: answer.body.received(), Sent: answer.sent,
 		})
 	}
 	e.log(c, r, answer, took, aborted)
@@ -94,13 +112,13 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 }
 
 // log never logs the path or the query, which may contain ids and keys.
-func (e *exchange) log(c Config, r *http.Request, answer *response, took time.Duration, aborted bool) {
+func (e *exchange) log(c *Config, r *http.Request, answer *response, took time.Duration, aborted bool) {
 	level := c.levelOf(r, answer.status)
 	if !c.Logger.Enabled(r.Context(), level) {
 		return
 	}
 	attributes := []slog.Attr{
-		slog.String("request_id", e.id),
+		slog.String("request_id", e.ids[0]),
 		slog.String("account", e.account),
 		slog.String("method", r.Method),
 		slog.String("route", r.Pattern),
@@ -117,7 +135,7 @@ func (e *exchange) log(c Config, r *http.Request, answer *response, took time.Du
 }
 
 // run calls the handler, and responds if it panics. It reports whether the response must be aborted.
-func run(c Config, w *response, r *http.Request) (aborted bool) {
+func run(c *Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
 		case p == nil:
@@ -140,7 +158,7 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 }
 
 // levelOf returns debug for successful health probes, and for successful reads if QuietReads is set.
-func (c Config) levelOf(r *http.Request, status int) slog.Level {
+func (c *Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {
 		return slog.LevelDebug

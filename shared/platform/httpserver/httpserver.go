@@ -34,8 +34,8 @@ var ErrStopping = errors.New("httpserver: the server is stopping")
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
-	// Context, if set, adds values to the context of each request.
-	Context func(context.Context, *http.Request) context.Context
+	// Value, if set, returns additional values of the contexts of requests.
+	Value func(r *http.Request, key any) any
 	// QuietReads logs successful reads at the debug level, which makes the log easier to follow.
 	QuietReads bool
 	Tracer     api.Tracer

@@ -51,7 +51,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	if span.IsRecording() {
 		span.SetName(knownMethod(r.Method) + " " + r.Pattern)
 		span.SetAttributes(attribute.String("http.request.method", knownMethod(r.Method)),
-			attribute.String("http.route", r.Pattern), attribute.String("cutroom.request_id", e.id),
+			attribute.String("http.route", r.Pattern), attribute.String("cutroom.request_id", e.ids[0]),
 			attribute.String("cutroom.account", e.account))
 		if status > 0 { // 0 if the request was cut off before the response started
 			span.SetAttributes(attribute.Int("http.response.status_code", status))

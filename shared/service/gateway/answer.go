@@ -59,10 +59,10 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 		return f
 	}
 	c.counter.reset()
-	if kind := audioType(r.ContentType); c.route.IsAudio() && kind[0] != jsonType[0] {
+	if c.route.IsAudio() && audioType(r.ContentType)[0] != jsonType[0] {
 		c.settle()
 		c.setUsed(c.w.Header())
-		writeWhole(c.w, http.StatusOK, kind, body)
+		writeWhole(c.w, http.StatusOK, audioType(r.ContentType), body)
 		return nil
 	}
 	body = jsonedit.ValidUTF8(body)
@@ -364,7 +364,7 @@ func appendCorrections(
 		}
 	}
 	detail := func(details gjson.Result, name string, n int64) {
-		switch value := details.Get(name); {
+		switch value := jsonedit.Member(details, name); {
 		case value.Exists():
 			number(value, n)
 		case route != catalog.Chat:

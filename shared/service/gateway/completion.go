@@ -279,10 +279,10 @@ const costHeader = "X-Cost"
 // setUsed sets the token and cost headers (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
-		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
+		header["X-Tokens-Used"] = []string{strconv.FormatInt(n, 10)}
 	}
 	if cost := c.cost(); cost != "" {
-		header.Set(costHeader, cost)
+		header[costHeader] = []string{cost}
 	}
 }
 

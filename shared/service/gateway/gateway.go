@@ -116,7 +116,9 @@ type Gateway struct {
 	bodies    *bodyMemory
 	listTurns *ratelimit.Turns
 	mux       *http.ServeMux
-	started   time.Time
+	// exact has the handlers of the paths without parameters, because the mux takes longer to find them.
+	exact   map[string]http.HandlerFunc
+	started time.Time
 }
 
 type Group func(*Gateway)
@@ -133,7 +135,10 @@ func New(c Config, groups ...Group) *Gateway {
 	if c.Date == nil {
 		c.Date = c.Now
 	}
-	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), listTurns: ratelimit.NewListTurns()}
+	g := &Gateway{
+		config: c, mux: http.NewServeMux(), exact: map[string]http.HandlerFunc{}, started: c.Now(),
+		listTurns: ratelimit.NewListTurns(),
+	}
 	g.bodies = newBodyMemory(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
@@ -209,6 +214,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isMessages(r) {
 		w.Header().Set("Request-Id", httpserver.RequestID(r.Context())) // Anthropic's libraries read this name
 	}
+	if handle := g.exact[r.URL.Path]; handle != nil {
+		r.Pattern = r.URL.Path
+		handle(w, r)
+		return
+	}
 	// The mux would redirect an unclean path, but all paths of this service are clean.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w, r)
@@ -230,7 +240,7 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 	}
 	methods := slices.Sorted(maps.Keys(by))
 	allow := strings.Join(methods, ", ")
-	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	serve := func(w http.ResponseWriter, r *http.Request) {
 		if httpserver.IsPreflight(r) {
 			httpserver.AnswerPreflight(w, r, allow)
 			return
@@ -244,7 +254,11 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 		if err := handle(w, r); err != nil {
 			g.fail(w, r, err)
 		}
-	})
+	}
+	if !strings.Contains(pattern, "{") {
+		g.exact[pattern] = serve
+	}
+	g.mux.HandleFunc(pattern, serve)
 }
 
 // wrongMethod returns the error for a method that a path does not support. Clients that try a WebSocket first fall

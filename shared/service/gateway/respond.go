@@ -55,7 +55,7 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 // isMessages reports whether a client of the Messages dialect sent the request. The dialect has its
 // own error format and key header.
 func isMessages(r *http.Request) bool {
-	return r.URL.Path == "/v1/messages" || strings.HasPrefix(r.URL.Path, "/v1/messages/") || r.Header.Get("Anthropic-Version") != ""
+	return r.URL.Path == "/v1/messages" || strings.HasPrefix(r.URL.Path, "/v1/messages/") || len(r.Header["Anthropic-Version"]) > 0
 }
 
 // challenge says which credential is required and whether the given one is invalid (RFC 6750, section 3).
@@ -105,7 +105,7 @@ func writeWhole(w http.ResponseWriter, status int, kind []string, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = kind
 	header["Cache-Control"] = noStore
-	header.Set("Content-Length", strconv.Itoa(len(text)))
+	header["Content-Length"] = []string{strconv.Itoa(len(text))}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // fails if the client has disconnected
 }

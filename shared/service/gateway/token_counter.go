@@ -147,9 +147,9 @@ func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 		case "completion_tokens":
 			completion = value
 		case "prompt_tokens_details":
-			counts.CachedTokens, _ = tokens(value.Get("cached_tokens"))
+			counts.CachedTokens, _ = tokens(jsonedit.Member(value, "cached_tokens"))
 		case "completion_tokens_details":
-			counts.ReasoningTokens, _ = tokens(value.Get("reasoning_tokens"))
+			counts.ReasoningTokens, _ = tokens(jsonedit.Member(value, "reasoning_tokens"))
 		}
 		return true
 	})

@@ -139,6 +139,17 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 	}
 }
 
+// Member returns the first member of an object with the given name. The value must be suitable for ForEach.
+func Member(object gjson.Result, name string) (found gjson.Result) {
+	ForEach(object, func(key string, value gjson.Result) bool {
+		if key == name {
+			found = value
+		}
+		return key != name
+	})
+	return found
+}
+
 func skipSeparators(text string, i int) int {
 	for i < len(text) && (text[i] <= ' ' || text[i] == ',' || text[i] == ':') {
 		i++

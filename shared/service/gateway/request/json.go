@@ -61,8 +61,8 @@ func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.Inp
 
 // located adds the body offset to a syntax error.
 func (r *jsonReader) located(err error) error {
-	var syntax *jsontext.SyntacticError
-	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if len(r.skeleton.cuts) == 0 || !ok {
 		return err
 	}
 	located := *syntax

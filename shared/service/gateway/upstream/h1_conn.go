@@ -61,12 +61,19 @@ type h1Conn struct {
 
 	mu          sync.Mutex
 	interrupted bool
+
+	// onEnd is the method interrupt, and look is the method peek. Making such a value allocates, so they are kept.
+	onEnd func()
+	look  func(fd uintptr)
+	// idle is the result of peek, which may read a byte into unexpected.
+	idle       bool
+	unexpected [1]byte
 }
 
 func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	lazy := &httpserver.LazyConn{Conn: conn}
 	c := &h1Conn{conn: lazy, transport: t, writer: bufio.NewWriter(lazy)}
-	c.reader = bufio.NewReader(c)
+	c.reader, c.onEnd, c.look = bufio.NewReader(c), c.interrupt, c.peek
 	if socket, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = socket.SyscallConn() // an error means that the connection is closed, so the next call fails
 	}
@@ -129,7 +136,7 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	if !c.used.IsZero() && !c.isIdle() {
 		return Reply{}, errNotIdle
 	}
-	c.stop = context.AfterFunc(ctx, c.interrupt)
+	c.stop = context.AfterFunc(ctx, c.onEnd)
 	r, err := c.exchange(target, request)
 	if err != nil {
 		c.stop()
@@ -151,11 +158,15 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 		}
 		return c.receive()
 	}
+	c.sendLater(target, request)
+	return c.receive()
+}
+
+func (c *h1Conn) sendLater(target *url.URL, request Request) {
 	sent := make(chan bool, 1)
 	c.sent = sent
 	// A write error does not matter. The outcome depends only on the response.
 	go func() { sent <- c.send(target, request) == nil }()
-	return c.receive()
 }
 
 // awaitSent waits until the request's body is no longer in use. The connection must be closed first.
@@ -202,17 +213,13 @@ func (c *h1Conn) receive() (Reply, error) {
 // isIdle reports whether a kept connection is open and the server has sent nothing since its last
 // response. Unexpected bytes would become the response to the next call.
 func (c *h1Conn) isIdle() bool {
-	idle := true
-	if c.raw != nil {
-		err := c.raw.Control(func(fd uintptr) {
-			var b [1]byte
-			// The read does not block, because package net's connections are non-blocking.
-			_, err := syscall.Read(int(fd), b[:])
-			idle = err == syscall.EAGAIN || err == syscall.EINTR
-		})
-		idle = idle && err == nil
-	}
-	return idle
+	return c.raw == nil || c.raw.Control(c.look) == nil && c.idle
+}
+
+func (c *h1Conn) peek(fd uintptr) {
+	// The read does not block, because package net's connections are non-blocking.
+	_, err := syscall.Read(int(fd), c.unexpected[:])
+	c.idle = err == syscall.EAGAIN || err == syscall.EINTR
 }
 
 func (c *h1Conn) send(target *url.URL, r Request) error {
