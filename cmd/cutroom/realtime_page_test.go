@@ -40,7 +40,7 @@ const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Mat
 // Prompts with visible effects: one removes color, the other adds a lot of it.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
-	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
+	colorfulLook, isColorful = "fire", `colorfulness("edited") > 90`
 )
 
 func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {

@@ -73,7 +73,7 @@ func grey(size image.Point) *engine.Picture {
 func TestLiveEngineConforms(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
-		Engine: newLive(t, await.Max, url), Model: liveModel, Prompt: "thermal camera", Large: image.Pt(4000, 3000),
+		Engine: newLive(t, await.Max, url), Model: liveModel, Prompt: "cyberpunk neon", Large: image.Pt(4000, 3000),
 	})
 }
 

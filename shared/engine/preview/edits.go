@@ -125,8 +125,11 @@ func (e *edit) aim(ctx context.Context) error {
 	faces, err := person.Faces(pixels, size)
 	for largest := 0.0; len(faces) > 0; faces = faces[1:] {
 		if face := faces[0]; face.Size > largest {
-			largest, e.clip.Right, e.clip.Down = face.Size, face.X-0.5, face.Y-0.5
+			largest, e.clip.Right, e.clip.Down, e.clip.Face = face.Size, face.X-0.5, face.Y-0.5, face.Size
 		}
+	}
+	if e.has(look.Passport) && e.clip.Face == 0 {
+		e.asked.Notice = strings.TrimSpace("No face was found, so the passport photo shows the center. " + e.asked.Notice)
 	}
 	return err
 }

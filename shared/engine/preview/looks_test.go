@@ -101,10 +101,6 @@ var properties = map[string]map[string]func(e edited) bool{
 		"magenta and cyan": func(e edited) bool { return hues(e.first, 40, 340, 215) > 0.6 },
 		"dark":             func(e edited) bool { return e.after.light < e.before.light-40 },
 	},
-	"vaporwave": {
-		"pink to violet": func(e edited) bool { return hues(e.first, 55, 345) > 0.75 && e.after.color > 1.3*e.before.color },
-		"a grid":         func(e edited) bool { return e.after.edges > 1.1*e.before.edges },
-	},
 	"dreamy": {
 		"soft": func(e edited) bool { return e.after.edges < 0.75*e.before.edges },
 		"airy": func(e edited) bool { return e.after.light > e.before.light+25 && e.after.black > e.before.black+35 },
@@ -144,30 +140,6 @@ var properties = map[string]map[string]func(e edited) bool{
 		"washed": func(e edited) bool { return e.after.white < e.before.white-15 },
 		"noise":  func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 6 },
 	},
-	"thermal": {
-		"a palette from blue to yellow": func(e edited) bool { return e.after.color > 1.7*e.before.color },
-		"warm colors are hot":           func(e edited) bool { return heat(e.old, e.first) > 0.7 },
-	},
-	"night vision": {
-		"green":   func(e edited) bool { return hues(e.first, 25, 146) > 0.95 },
-		"a scope": func(e edited) bool { return e.after.middle > 3*e.after.borders },
-	},
-	"matrix": {
-		"green": func(e edited) bool { return hues(e.first, 40, 148) > 0.75 && e.after.green > e.after.red+20 },
-		"runs":  func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 4 },
-	},
-}
-
-// heat returns the correlation between red minus blue in one picture and luma in the other.
-func heat(old, after picture) float64 {
-	var warmth, light []float64
-	for y := range old.height {
-		for x := range old.width {
-			r, _, b := old.at(x, y)
-			warmth, light = append(warmth, r-b), append(light, after.luma(x, y))
-		}
-	}
-	return correlation(warmth, light)
 }
 
 func specs(t *testing.T, prompts []string) []engine.Spec {

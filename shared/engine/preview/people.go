@@ -267,7 +267,7 @@ func (e *edit) paints() bool { return erasesFaces(e.look()) || erasesFaces(e.loo
 
 func erasesFaces(asked look.Look) bool {
 	return slices.ContainsFunc(asked.Names, func(name string) bool {
-		return slices.Contains([]string{"watercolor", "oil painting", "impressionist", "underwater"}, name)
+		return slices.Contains([]string{"watercolor", "oil painting", "impressionist"}, name)
 	})
 }
 

@@ -59,33 +59,16 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		spec := typed(t, folder, catalog.TextToVideo, prompt, "")
 		return frames(t, run(t, spec), spec.Size)[0]
 	}
-	gray := func(p played) bool { return p.now.color < 2 && p.now.edges < 1.5*p.old.edges }
 	for _, c := range []struct {
 		of                  int
 		prompt, from        string
 		understood, ignored string
 		holds               func(p played) bool // nil if the input stays unchanged
 	}{
-		{text, "a red sports car in the desert", "", "dunes", "red sports car", func(p played) bool {
-			return measure(p.after[0].part(image.Rect(0, 100, 320, 180))).warmth > 25 // sand
-		}},
+		{text, "a red sports car in the city", "", "city", "red sports car", func(p played) bool { return between(p.after[0], scenery("the ocean")) > 8 }},
 		{text, "a robot", "", "", "", func(p played) bool { return between(p.after[0], scenery("a city")) > 10 }},
 		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.warmth > 20 && between(p.after[0], scenery("the ocean")) > 8 }},
-		{both, "make it black and white", sample, "grayscale", "", gray},
 		{both, "make it look like a Pixar movie", sample, "", "Pixar movie", nil},
-		{both, "cartoon", sample, "comic", "", func(p played) bool { return p.now.black < p.old.black/2 && p.now.color > 1.4*p.old.color }},
-		{both, "turn me into an anime character", personClip, "anime", "", func(p played) bool { return p.now.color > 1.4*p.old.color && p.now.edges < 0.9*p.old.edges }},
-		{both, "film grain", sample, "grainy", "", func(p played) bool {
-			return p.now.grain > 3*p.old.grain && math.Abs(p.now.light-p.old.light) < 3 && math.Abs(p.now.color/p.old.color-1) < 0.1
-		}},
-		{both, "🔥", sample, "fire", "", func(p played) bool { return p.now.warmth > p.old.warmth+70 }},
-		{both, "❄️", sample, "winter", "", func(p played) bool { return p.now.warmth < -15 && p.now.borders > p.old.borders+50 }},
-		{both, "😀", sample, "", "", nil},
-		{both, "slightly brighter", sample, "brighter (slight)", "", func(p played) bool { return p.now.light > p.old.light+5 && p.now.light < p.old.light+15 }},
-		{both, "a lot brighter and sharper", sample, "brighter (strong); sharp", "", func(p played) bool {
-			return p.now.light > p.old.light+25 && p.now.edges > 1.15*p.old.edges
-		}},
-		{both, "make it better", sample, "enhanced", "", func(p played) bool { return p.now.color > 1.05*p.old.color && p.now.contrast > 1.05*p.old.contrast }},
 		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool {
 			cut, nearest, left := frames(t, p.path, catalog.Size{Width: 162, Height: 288})[0], math.Inf(1), 0
 			for x := 0; x <= 512-cut.width; x += 5 {
@@ -108,10 +91,8 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
 		}},
-		{both, "it's too dark", sample, "brighter", "", func(p played) bool { return p.now.light > p.old.light+10 }},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "anime only on the person", sample, "", "anime (person)", nil},
-		{both, "add sunglasses", personClip, "", "add sunglasses", nil},
 		{both, "don't change anything", sample, "", "", nil},
 	} {
 		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]

@@ -13,6 +13,6 @@ import (
 func TestEngineConforms(t *testing.T) {
 	enginetest.RunLive(t, enginetest.LiveHarness{
 		Engine: frame.New(time.Now, func() uint32 { return seed }), Model: &catalog.Model{Kind: catalog.Edit},
-		Prompt: "thermal camera", Large: image.Pt(4000, 3000),
+		Prompt: "cyberpunk neon", Large: image.Pt(4000, 3000),
 	})
 }

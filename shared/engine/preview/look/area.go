@@ -336,7 +336,10 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 		return Whole
 	}
 	add := func() Area {
-		drop(instruction, func(other part) bool { return other.first.from != p.first.from && known(other) })
+		drop(instruction, func(other part) bool {
+			edits := other.means.edit != nil && !other.means.edit.isGround() // "square, with a white background"
+			return other.first.from != p.first.from && known(other) && !edits
+		})
 		if !asked.grounded() {
 			asked.edits = append(asked.edits, e)
 		}

@@ -203,7 +203,10 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 	if found, ok := directions()[word]; ok {
 		return found, 1
 	}
-	number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3}[word]
+	number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3, "zweimal": 2, "dreimal": 3, "viermal": 4, "مرتين": 2}[word]
+	if in("pairs", word) {
+		return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, 2), seconds }}, 1
+	}
 	if in("halves", word) {
 		next := 1
 		for next < len(tokens) && in("articles", tokens[next].text) { // "half a second"
@@ -214,7 +217,9 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		}
 	}
 	if ok {
-		return argument{factor, func(a *arguments) { a.numbers = append(a.numbers, number) }}, 1
+		return argument{factor | share, func(a *arguments) {
+			a.numbers, a.unit = append(a.numbers, number), map[bool]kinds{true: share}[number < 1]
+		}}, 1
 	}
 	across, down, _ := strings.Cut(strings.Replace(word, "x", ":", 1), ":")
 	w, err := strconv.ParseFloat(across, 64)
@@ -228,10 +233,8 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		}
 		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, 1
 	}
-	for n := 2; n <= 10 && len(tokens) > 1 && (units()[tokens[1].text] != 0 || in("minutes", tokens[1].text)); n++ {
-		if in(fmt.Sprint("n", n), word) { // "three seconds"
-			word = strconv.Itoa(n)
-		}
+	if n := numberOf(word); n > 0 && len(tokens) > 1 && (units()[tokens[1].text] != 0 || in("minutes", tokens[1].text) || in("ordinals", tokens[1].text)) {
+		word = strconv.Itoa(n) // "three seconds"
 	}
 	digits, rest := strings.TrimRightFunc(word, unicode.IsLetter), strings.TrimLeft(prompt[tokens[0].to:], " \u00a0\u202f")
 	if number, err = strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64); err != nil || number > 1e6 {

@@ -29,6 +29,8 @@ type Clip struct {
 	FPS  int
 	// Right and Down are the offset of the subject from the center, as fractions of the longer side.
 	Right, Down float64
+	// Face is the height of the largest face without the hair, as a fraction of the longer side.
+	Face float64
 }
 
 // Stage is the point at which a filter is applied.
@@ -60,6 +62,8 @@ const (
 	end
 	pixels
 	axis
+	// share is a part of a clip, such as its half.
+	share
 )
 
 type filters map[Stage]func(arguments, Clip) string
@@ -85,18 +89,22 @@ type operation struct {
 
 // These are the names of edits that need more than filters.
 const (
-	Reverse   = "reverse"
-	Boomerang = "boomerang"
-	Loop      = "loop"
-	Stabilize = "stabilize"
-	Title     = "text"
-	Mute      = "mute"
-	Upscale   = "upscale"
-	Resize    = "resize"
-	Logo      = "logo"
-	padded    = "fit into a square"
-	middleOut = "cut out the middle"
-	partOut   = "cut out"
+	Reverse    = "reverse"
+	Boomerang  = "boomerang"
+	Loop       = "loop"
+	Stabilize  = "stabilize"
+	Title      = "text"
+	Mute       = "mute"
+	Upscale    = "upscale"
+	Resize     = "resize"
+	Logo       = "logo"
+	Passport   = "passport photo"
+	freezeAt   = "freeze at"
+	freezeLast = "freeze the last frame"
+	padded     = "fit into a square"
+	middle     = "keep the middle"
+	middleOut  = "cut out the middle"
+	partOut    = "cut out"
 )
 
 // operations lists the ordinary edits in the order of application.
@@ -115,6 +123,9 @@ func operations() []operation {
 			}
 			return 0, a.number(1)
 		}),
+		cutOut(middle, func(a arguments, length float64) (from, to float64) {
+			return (length - a.number(1)) / 2, (length + a.number(1)) / 2
+		}),
 		gap(middleOut, func(a arguments, length float64) (from, to float64) {
 			return (length - a.number(1)) / 2, (length + a.number(1)) / 2
 		}),
@@ -124,24 +135,39 @@ func operations() []operation {
 			takes: factor,
 			filters: filters{
 				Early: func(a arguments, c Clip) string {
-					slow := fmt.Sprintf("setpts=%g*PTS", a.slower())
-					if c.Rate/a.slower() < float64(c.FPS) {
+					slow := a.paced(c, a.slower())
+					if a.during == (Span{}) && c.Rate/a.slower() < float64(c.FPS) {
 						slow += fmt.Sprintf(",minterpolate=fps=%d:mi_mode=blend:scd=none", c.FPS)
 					}
 					return slow
 				},
-				Sound: func(a arguments, _ Clip) string { return tempo(1 / a.slower()) },
+				Sound: func(a arguments, c Clip) string { return a.tempo(c, 1/a.slower()) },
 			},
-			length: func(a arguments, length float64) float64 { return length * a.slower() },
+			length: func(a arguments, length float64) float64 { return a.stretched(length, a.slower()) },
 		},
 		{
 			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %.3gx", a.faster()) },
 			takes: factor,
 			filters: filters{
-				Early: func(a arguments, _ Clip) string { return fmt.Sprintf("setpts=PTS/%g", a.faster()) },
-				Sound: func(a arguments, _ Clip) string { return tempo(a.faster()) },
+				Early: func(a arguments, c Clip) string { return a.paced(c, 1/a.faster()) },
+				Sound: func(a arguments, c Clip) string { return a.tempo(c, a.faster()) },
 			},
-			length: func(a arguments, length float64) float64 { return length / a.faster() },
+			length: func(a arguments, length float64) float64 { return a.stretched(length, 1/a.faster()) },
+		},
+		{
+			name: freezeAt, label: func(a arguments) string { return fmt.Sprintf("freeze at %g s for %g s", a.numbers[0], a.held()) },
+			takes: seconds, needs: true,
+			filters: filters{
+				Early: func(a arguments, c Clip) string {
+					at := min(a.numbers[0], c.Length)*float64(c.FPS) - 1
+					return fmt.Sprintf("fps=%[1]d:start_time=0,loop=loop=%.0[2]f:size=1:start=%.0[3]f,setpts=N/%[1]d/TB", c.FPS, a.held()*float64(c.FPS), max(0, at))
+				},
+				Sound: func(a arguments, c Clip) string {
+					return fmt.Sprintf("asplit[go][on];[go]atrim=end=%.3[1]f,apad=pad_dur=%.3[2]f[gone];[on]atrim=start=%.3[1]f,asetpts=PTS-STARTPTS[rest];"+
+						"[gone][rest]concat=v=0:a=1", max(0.001, a.numbers[0]), a.held())
+				},
+			},
+			length: func(a arguments, length float64) float64 { return length + a.held() },
 		},
 		{name: Reverse, filters: filters{Sound: func(arguments, Clip) string { return "areverse" }}},
 		{
@@ -176,6 +202,13 @@ func operations() []operation {
 			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
 			takes: ratio, still: true,
 			filters: filters{Shape: cropped}, size: shaped,
+		},
+		{
+			name: Passport, label: func(arguments) string { return "passport photo (35:45)" }, still: true,
+			filters: filters{Shape: func(_ arguments, c Clip) string {
+				return fmt.Sprintf("crop=w='min(iw,%[1]g*min(ih,max(iw,ih)*%[2]g))':h='min(ih,min(iw/%[1]g,max(iw,ih)*%[2]g))'", 35.0/45, 2*cmp.Or(c.Face, 0.5)) + c.around()
+			}},
+			size: func(arguments, float64, float64) (float64, float64) { return 35, 45 },
 		},
 		{
 			name: padded, label: func(a arguments) string {
@@ -241,7 +274,7 @@ func operations() []operation {
 		},
 		{name: Logo, takes: place, still: true},
 		{
-			name:   "freeze the last frame",
+			name:   freezeLast,
 			takes:  seconds | end,
 			length: func(a arguments, length float64) float64 { return length + a.number(2) },
 		},
@@ -265,6 +298,9 @@ const shortest = 0.2
 // times, in seconds.
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64)) operation {
 	span := func(a arguments, length float64) (from, to float64) {
+		if a.unit == share {
+			a.numbers = []float64{length / 2}
+		}
 		from, to = kept(a, length)
 		from = max(0, min(from, length))
 		if to = max(0, min(to, length)); to <= from {
@@ -284,9 +320,11 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		}
 	}
 	return operation{
-		name: name, takes: seconds, needs: true,
+		name: name, takes: seconds | share, needs: true,
 		label: func(a arguments) string {
 			switch {
+			case a.unit == share:
+				return strings.Replace(name, "trim", "first", 1) + " half"
 			case name != "trim":
 				return fmt.Sprintf("%s %g s", name, a.number(1))
 			case len(a.numbers) > 1:
@@ -384,13 +422,42 @@ func volume(name string, louder bool) operation {
 	}
 }
 
-// tempo returns the filters for a speed. Below half speed, it needs more than one filter.
-func tempo(speed float64) string {
-	var chain []string
+// tempo returns the audio filters for a speed of the part of a clip that the edit is limited to. Below half speed, it
+// needs more than one filter.
+func (a arguments) tempo(c Clip, speed float64) string {
+	chain := ""
 	for ; speed < 0.5; speed *= 2 {
-		chain = append(chain, "atempo=0.5")
+		chain += "atempo=0.5,"
 	}
-	return strings.Join(append(chain, fmt.Sprintf("atempo=%g", speed)), ",")
+	chain += fmt.Sprintf("atempo=%g", speed)
+	if a.during == (Span{}) {
+		return chain
+	}
+	from, to := a.during.in(c.Length)
+	return fmt.Sprintf("asplit=3[one][two][three];[one]atrim=end=%.3[1]f[before];[two]atrim=%.3[1]f:%.3[2]f,asetpts=PTS-STARTPTS,%[3]s[paced];"+
+		"[three]atrim=start=%.3[2]f,asetpts=PTS-STARTPTS[after];[before][paced][after]concat=n=3:v=0:a=1", from, to, chain)
+}
+
+// paced returns the filters that make the part of a clip that the edit is limited to last longer by a factor.
+func (a arguments) paced(c Clip, by float64) string {
+	if a.during == (Span{}) {
+		return fmt.Sprintf("setpts=%g*PTS", by)
+	}
+	from, to := a.during.in(c.Length)
+	return fmt.Sprintf("setpts='PTS+%g*(clip(T,%.3[2]f,%.3[3]f)-%.3[2]f)/TB'", by-1, from, to)
+}
+
+func (a arguments) stretched(length, by float64) float64 {
+	from, to := a.during.in(length)
+	return length + (to-from)*(by-1)
+}
+
+// held returns the duration of a frozen frame, in seconds.
+func (a arguments) held() float64 {
+	if len(a.numbers) > 1 {
+		return a.numbers[1]
+	}
+	return 2
 }
 
 // glide returns the filter that zooms in while the given expression of t grows from 0 to 1, the clip's end.
@@ -442,7 +509,7 @@ func (e Edit) Crops() bool {
 }
 
 // Centers reports whether the edit moves the subject to the center.
-func (e Edit) Centers() bool { return e.name == "crop" || e.name == "zoom in" }
+func (e Edit) Centers() bool { return e.name == Passport || e.name == "crop" || e.name == "zoom in" }
 
 // NeedsPerson reports whether the edit needs a person in the picture. ByReference reports whether
 // the reference image becomes the background.
@@ -513,6 +580,9 @@ func Filters(edits []Edit, at Stage, clip Clip) string {
 		if filter := e.filters[at]; filter != nil {
 			first, rest, more := strings.Cut(filter(e.args, clip), ",")
 			enable := e.args.during.Enable(clip.Length)
+			if e.length != nil {
+				enable = "" // its filters contain the limits
+			}
 			if !strings.Contains(first, "=") {
 				enable = strings.Replace(enable, ":", "=", 1) // filters without arguments, such as hflip
 			}

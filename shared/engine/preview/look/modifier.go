@@ -1,6 +1,12 @@
 package look
 
-import "sync"
+import (
+	"math"
+	"strings"
+	"sync"
+
+	"cutroom/shared/engine/preview/look/oklab"
+)
 
 // modifier is a word that changes a picture slightly, on top of its look.
 type modifier struct {
@@ -13,6 +19,23 @@ func (m *modifier) isColor() bool { return colors()[m.name] }
 var colors = sync.OnceValue(func() map[string]bool {
 	return set("red orange yellow green teal blue purple pink brown white black gray")
 })
+
+// hues has the hues of colors, in degrees.
+var hues = map[string]float64{
+	"red": 26, "orange": 58, "yellow": 98, "green": 142, "teal": 195, "blue": 258, "purple": 308, "pink": 355,
+}
+
+// keeping returns the change to black and white that keeps some colors.
+func keeping(names []string) *modifier {
+	keep := func(c oklab.Color) oklab.Color {
+		hue, share := math.Atan2(c.B, c.A)*180/math.Pi, 0.0
+		for _, name := range names {
+			share = max(share, smoothstep(36, 24, math.Abs(turn(hues[name], hue))))
+		}
+		return oklab.FromHue(c.L, c.Chroma()*share*smoothstep(0.02, 0.05, c.Chroma()), hue)
+	}
+	return &modifier{"grayscale except " + strings.Join(names, " and "), func() []Op { return []Op{grade(keep)} }}
+}
 
 // modifiers returns the words for degrees, such as "brighter", and the color names.
 func modifiers() []modifier {

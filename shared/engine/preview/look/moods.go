@@ -1,21 +1,14 @@
 package look
 
-import (
-	"math"
-
-	"cutroom/shared/engine/preview/look/oklab"
-)
-
 func moods() []entry {
 	return []entry{
 		{"autumn", false, autumn}, {"spring", false, spring}, {"winter", false, winter},
 		{"underwater", false, underwater}, {"golden hour", false, goldenHour}, {"sunset", false, sunset},
 		{"night", false, night}, {"rain", false, rainy}, {"fog", false, fog}, {"fire", false, fire},
-		{"cyberpunk neon", false, cyberpunk}, {"vaporwave", false, vaporwave}, {"dreamy", false, dreamy},
-		{"horror", false, horror}, {"cinematic", false, cinematic}, {"film noir", false, filmNoir},
-		{"sepia", false, sepia}, {"old movie", false, oldMovie}, {"vintage film", false, vintageFilm},
-		{"vhs", false, vhs}, {"thermal", false, thermal}, {"night vision", false, nightVision},
-		{"enhanced", false, enhance}, {"matrix", false, matrix},
+		{"cyberpunk neon", false, cyberpunk}, {"dreamy", false, dreamy}, {"horror", false, horror},
+		{"cinematic", false, cinematic}, {"film noir", false, filmNoir}, {"sepia", false, sepia},
+		{"old movie", false, oldMovie}, {"vintage film", false, vintageFilm}, {"vhs", false, vhs},
+		{"enhanced", false, enhance},
 	}
 }
 
@@ -54,7 +47,6 @@ func underwater() []Op {
 		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.006, Motion: Motion{Down: 0.11}},
 		grade(saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02),
 			contrast(1.06, 0.5), light(-0.03)),
-		Bloom{0.05, 0.6, 0.5},
 		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.13), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
 		Layer{Texture: vignette(0.75, 0.35), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
@@ -134,19 +126,6 @@ func cyberpunk() []Op {
 		Grade{negative}, Fringe{0.008}, Bloom{0.022, 0.45, 1.5},
 		multiply(scanlines(0.16, 1.0/180)),
 		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
-	}
-}
-
-func vaporwave() []Op {
-	return []Op{
-		Smooth{0.008, 0.08},
-		grade(contrast(1.1, 0.5), gradientMap(0.78,
-			colorStop{0.05, hex(0x1b0b4a)}, colorStop{0.35, hex(0x6a1fa8)}, colorStop{0.55, hex(0xf0429c)},
-			colorStop{0.74, hex(0xff9a8b)}, colorStop{0.88, hex(0x8ef0f2)}, colorStop{1, hex(0xfaffff)})),
-		Fringe{0.005},
-		Bloom{0.045, 0.6, 0.8},
-		screen(grid(0.22, 1.0/12), 0.45, 0.95, 1),
-		multiply(scanlines(0.12, 1.0/160)),
 	}
 }
 
@@ -232,51 +211,5 @@ func vhs() []Op {
 		screen(tape(0.75), 0.9, 0.95, 1).jumping(10),
 		add(grain(0.05, 0.003)).jumping(12),
 		multiply(scanlines(0.30, 1.0/120)),
-	}
-}
-
-// heat gives a color the lightness of its temperature. Colors as warm as skin become the lightest. Among the other
-// colors, dark ones become lighter than light ones, because sky and walls are cold.
-func heat(c oklab.Color) oklab.Color {
-	s := max(0, c.A+c.B) / 0.11
-	warmth := math.Pow(s*math.Exp(1-s), 2)
-	return oklab.Color{L: 0.08 + 0.5*(1-clamp(c.L))*(1-warmth) + warmth*(0.42+0.5*clamp(c.L))}
-}
-
-func thermal() []Op {
-	return []Op{
-		Smooth{0.012, 0.10},
-		grade(heat, gradientMap(1,
-			colorStop{0, hex(0x02010f)}, colorStop{0.18, hex(0x1c0a6e)}, colorStop{0.36, hex(0x7a0a9c)},
-			colorStop{0.52, hex(0xd01b6a)}, colorStop{0.66, hex(0xf4622a)}, colorStop{0.80, hex(0xfcb61a)},
-			colorStop{0.92, hex(0xfff27a)}, colorStop{1, hex(0xffffff)})),
-		Bloom{0.012, 0.8, 0.3},
-		add(grain(0.03, 0.004)).jumping(8),
-	}
-}
-
-func nightVision() []Op {
-	return []Op{
-		Clarity{0.03, 0.8},
-		grade(mono, light(0.04), contrast(1.2, 0.5), gradientMap(1,
-			colorStop{0, hex(0x010a03)}, colorStop{0.4, hex(0x0d5a1e)},
-			colorStop{0.72, hex(0x3fd65a)}, colorStop{1, hex(0xe4ffdc)})),
-		Bloom{0.04, 0.62, 0.9},
-		add(grain(0.11, 0.0035)).jumping(12),
-		multiply(scanlines(0.18, 1.0/150)),
-		multiply(vignette(1, 0.35)),
-	}
-}
-
-func matrix() []Op {
-	return []Op{
-		Clarity{0.03, 0.6},
-		grade(light(-0.09), contrast(1.35, 0.45), gradientMap(0.82,
-			colorStop{0, hex(0x010603)}, colorStop{0.4, hex(0x0c3b1c)},
-			colorStop{0.7, hex(0x3f9e52)}, colorStop{1, hex(0xd6f7cf)})),
-		screen(code(1), 0.35, 1, 0.5).drifting(0, 0.42),
-		Bloom{0.025, 0.55, 0.9},
-		multiply(scanlines(0.2, 1.0/150)),
-		multiply(vignette(0.7, 0.4)),
 	}
 }

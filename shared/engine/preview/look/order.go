@@ -25,7 +25,7 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 	}
 	gap := prompt[last.last.to:t.from]
 	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
-	if opening < 0 || opening == 0 && !isUnspaced([]rune(last.last.text + " ")[0]) || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
+	if opening < 0 || opening == 0 && len(found) > 0 && !isUnspaced([]rune(last.last.text + " ")[0]) || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
 		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
 		if !in("writings", last.last.text) || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) {
 			return "", 0
@@ -70,6 +70,16 @@ func announces(before []part) bool {
 	return false
 }
 
+// announced reports whether the words after a quotation, which ends at an offset, show that it is text to write.
+func (v *vocabulary) announced(tokens []token, end int) bool {
+	for len(tokens) > 0 && tokens[0].from < end {
+		tokens = tokens[1:]
+	}
+	return slices.ContainsFunc(tokens[:min(len(tokens), 6)], func(t token) bool {
+		return in("announcers", t.text) || in("writings", t.text) || slices.ContainsFunc(v.meanings[t.text], func(m meaning) bool { return m.name() == Title && len(m.phrase) == 1 })
+	})
+}
+
 // maxOrdered limits an instruction's edits, because each is compared with all parts.
 const maxOrdered = 32
 
@@ -93,6 +103,10 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			continue
 		case last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" && found[last].takes(p.arguments[0]):
 			found[last].give(p.arguments[0]) // "letterbox to 16:9"
+			p.class, p.means = filler, meaning{}
+			continue
+		case last >= 0 && p.means.edit.name == "rotate" && found[last].edit.name == "rotate" && in("halfTurns", p.last.text):
+			found[last].edit.args = arguments{unit: angle, numbers: []float64{180}} // "dreh es auf den Kopf"
 			p.class, p.means = filler, meaning{}
 			continue
 		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
@@ -135,7 +149,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 	drop(instruction, func(p part) bool {
 		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
 			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
-				o.given&units()[p.first.text] != 0 || o.given&seconds != 0 && in("spans", p.first.text) || o.given&pixels != 0 && in("sizes", p.first.text)
+				o.given&units()[p.first.text] != 0 || (o.given&seconds != 0 || o.edit.isSpan()) && (in("spans", p.first.text) || in("keeps", p.first.text) || in("onlys", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
 		})
 	})
 	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
@@ -156,25 +170,30 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			drop(instruction, slow)
 		}
 		skips := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "skip the first" })
-		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; (cuts || skips) && instead != "" {
+		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; (cuts || skips) && instead != "" && !precedes("tos", instruction, o.at) {
 			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
 			if len(o.edit.args.numbers) > 1 {
 				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
 			}
 		}
-		if said := strings.Join(p.means.phrase, " "); o.edit.name == "trim" && len(o.edit.args.numbers) == 1 &&
-			(strings.HasSuffix(said, "keep from") || strings.HasSuffix(said, "only from") || said == "use from") {
-			o.edit.operation = meant("skip the first").edit // "keep from second 2 on"
+		if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && slices.ContainsFunc(p.means.phrase, func(word string) bool { return in("halfTurns", word) }) {
+			o.given, o.edit.args = angle, arguments{unit: angle, numbers: []float64{180}}
+		}
+		if o.edit.name == freezeLast && o.given&end == 0 {
+			o.freeze(instruction)
+		}
+		if s := strengthAt(instruction, o.at); s != 1 && o.given == 0 && o.edit.takes == factor && o.edit.name != Loop && o.edit.name != Upscale {
+			o.edit.args.numbers = []float64{map[bool]float64{true: 1.4, false: 3}[s < 1]} // "a bit louder"
 		}
 		if o.edit.name == "fade in and out" && o.given&end != 0 {
 			o.edit.operation = meant("fade out").edit
 		}
-		if by := o.edit.args; slices.Equal(p.means.phrase, []string{"speed"}) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
+		if by := o.edit.args; in("speeds", strings.Join(p.means.phrase, " ")) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
 			o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true
 		}
 		same := func(other ordered) bool {
-			tempo := slices.Equal(p.means.phrase, []string{"speed"}) && other.edit.name == "slow motion" // "slow it to 25% speed"
-			return other.at != o.at && (tempo || o.edit.needs && other.edit.operation == p.means.edit && other.given != 0)
+			tempo := in("speeds", strings.Join(p.means.phrase, " ")) && other.edit.name == "slow motion" // "slow it to 25% speed"
+			return other.at != o.at && (tempo || o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && (other.given != 0 || isSecond(instruction[other.at].last.text)))
 		}
 		if o.given == 0 && slices.ContainsFunc(found, same) {
 			p.class, p.means = filler, meaning{} // "schneide auf die ersten 3 Sekunden"
@@ -186,7 +205,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && units()[p.last.text] != seconds || (o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) {
+			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) || (o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -218,17 +237,41 @@ func implied(prompt string, instruction []part) (o ordered, found bool) {
 		return o, true
 	}
 	span, times := between(instruction, []ordered{o})
-	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing || p.means.edit != nil })
-	if len(times) != 2 || !cuts && slices.ContainsFunc(instruction, func(p part) bool {
-		return p.class != filler && len(p.arguments) == 0 && units()[p.first.text] != seconds
+	keeps := slices.ContainsFunc(instruction, func(p part) bool {
+		return p.class == filler && (in("keeps", p.first.text) || in("onlys", p.first.text))
+	})
+	cuts := !keeps && slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing || p.means.edit != nil && in("removals", p.first.text) })
+	keeps = keeps || hasEdit(instruction) // "crop from 1 s to 3 s"
+	if len(times) == 0 || slices.ContainsFunc(instruction, func(p part) bool {
+		return p.means.look != nil || p.means.modifier != nil || p.class == content && len(p.arguments) == 0 && !isTimely(p.first.text)
 	}) {
 		return o, false
 	}
 	name := map[bool]string{true: partOut, false: "trim"}[cuts]
+	o.edit.args.numbers = []float64{span.From, span.To}
+	if len(times) == 1 {
+		name = map[bool]string{true: "skip the first", false: "trim"}[keeps == (span.To == 0)] // "keep only after 2 s"
+		o.edit.args.numbers = []float64{max(span.From, span.To)}
+	}
 	o.edit.operation = meant(name).edit
-	o.at, o.given, o.edit.args.numbers = times[0], seconds, []float64{span.From, span.To}
-	instruction[times[0]].class, instruction[times[0]].means, instruction[times[1]].class = named, meant(name), filler
-	return o, true
+	o.at, o.given = times[0], seconds
+	drop(instruction, func(p part) bool { return p.class != named })
+	instruction[o.at].class, instruction[o.at].means = named, meant(name)
+	return o, keeps || cuts || len(times) == 2
+}
+
+// isTimely reports whether a word may stand next to the seconds to which a change is limited.
+func isTimely(word string) bool {
+	return in("spans", word) || in("sinces", word) || in("untils", word) || in("ends", word) || in("tos", word) || units()[word] == seconds
+}
+
+func isSecond(word string) bool { return units()[word] == seconds }
+
+// precedes reports whether a word from a list is the last one before a part, apart from articles.
+func precedes(list string, instruction []part, at int) bool {
+	for at--; at > 0 && in("articles", instruction[at].first.text) && !in(list, instruction[at].first.text); at-- {
+	}
+	return at >= 0 && in(list, instruction[at].last.text)
 }
 
 // boxIn returns the color of the box that an instruction asks for, as in "on a red box", or "". It drops these words.
@@ -272,15 +315,38 @@ func segment(instruction []part, at int) bool {
 		return false
 	}
 	changes := func(p part) bool {
-		return p.means.look != nil || p.means.modifier != nil || p.means.edit != nil && !(p.means.edit.needs && p.means.edit.takes == seconds) && p.means.edit.name != "crop"
+		return p.means.look != nil || p.means.modifier != nil || p.means.edit != nil && !(p.means.edit.needs && p.means.edit.takes&seconds != 0) && p.means.edit.name != "crop"
 	}
+	ends := func(p part) bool { return p.class == joiner || in("finals", p.first.text) || in("keeps", p.first.text) }
 	for i := at - 1; i >= 0 && (instruction[i].class != joiner || in("whens", first)); i-- {
 		if changes(instruction[i]) {
 			return true
 		}
 	}
-	after := slices.IndexFunc(instruction[at+1:], func(p part) bool { return changes(p) || p.class == joiner })
+	after := slices.IndexFunc(instruction[at+1:], func(p part) bool { return changes(p) || ends(p) })
 	return after >= 0 && changes(instruction[at+1+after])
+}
+
+// freeze makes an edit freeze the frame of a moment instead of the last one, if an instruction names the moment: "freeze
+// at 2 s for one second".
+func (o *ordered) freeze(instruction []part) {
+	var at, lasts []float64
+	for i, p := range instruction {
+		if len(p.arguments) == 0 || p.arguments[0].kinds&seconds == 0 {
+			continue
+		}
+		var a arguments
+		p.arguments[0].set(&a)
+		if precedes("purposes", instruction, i) {
+			lasts = append(lasts, a.numbers...)
+		} else {
+			at = append(at, a.numbers...)
+		}
+	}
+	if moment := slices.ContainsFunc(instruction, func(p part) bool { return in("ats", p.last.text) }); len(at) > 0 && (len(lasts) > 0 || len(at) > 1 || moment) {
+		o.edit.operation = meant(freezeAt).edit
+		o.edit.args.numbers = append(at[:min(2, len(at))], lasts...)
+	}
 }
 
 // maxTitles limits how many texts a prompt can write.
@@ -354,7 +420,12 @@ func spread(instruction []part, at int, found []ordered, modified bool) {
 		if next > 0 && count(instruction[found[next-1].at:at], joiner) > 0 {
 			nearest = []int{next, before}
 		}
+		timed := a.kinds == angle|seconds|factor && (precedes("sinces", instruction, at) || precedes("untils", instruction, at) ||
+			precedes("tos", instruction, at) && slices.ContainsFunc(instruction[:at], func(p part) bool { return in("sinces", p.first.text) })) // "from 1 to 2 s"
 		for _, n := range nearest {
+			if timed && n >= 0 && n < len(found) && found[n].edit.takes&seconds == 0 {
+				continue
+			}
 			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {
 				found[n].give(a)
 				if found[n].at < at && in("tos", instruction[at-1].first.text) {

@@ -94,9 +94,11 @@ func parts(prompt string, known func(word string) bool) []part {
 	}
 	found := make([]part, 0, len(tokens))
 	for at := 0; at < len(tokens); {
-		if text, end := quotedAt(prompt, found, tokens[at:]); end > 0 && len(found) > 0 && announces(found) {
+		if text, end := quotedAt(prompt, found, tokens[at:]); end > 0 && (announces(found) || vocabulary.announced(tokens[at:], end)) {
 			p := part{class: named, first: tokens[at], means: vocabulary.meanings["title"][0]}
-			p.first.clause = found[len(found)-1].last.clause
+			if len(found) > 0 {
+				p.first.clause = found[len(found)-1].last.clause
+			}
 			p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}
 			inside := tokenize(text + " x")
 			shift := p.first.clause - tokens[at].clause - inside[len(inside)-1].clause
@@ -112,14 +114,13 @@ func parts(prompt string, known func(word string) bool) []part {
 		}
 		var means meaning
 		a, taken := argumentAt(prompt, tokens[at:])
+		length := 1
 		for _, m := range vocabulary.meanings[texts[at]] {
-			last := at + len(m.phrase) - 1
-			if len(m.phrase) > len(means.phrase) && startsWith(texts[at:], m.phrase) &&
-				tokens[last].clause == tokens[at].clause && a.kinds != pixels {
-				means = m
+			if n := match(texts[at:], m.phrase); n > 0 && len(m.phrase) > len(means.phrase) &&
+				tokens[at+n-1].clause == tokens[at].clause && a.kinds != pixels {
+				means, length = m, n
 			}
 		}
-		length := max(1, len(means.phrase))
 		p := part{first: tokens[at], means: means, strength: degree(texts[at])}
 		moot := in("moot", strings.Join(means.phrase, " "))
 		if means.inert() {
@@ -127,12 +128,15 @@ func parts(prompt string, known func(word string) bool) []part {
 		}
 		if len(means.phrase) > 0 {
 			p.class = named
-			for i := range means.phrase {
-				if a, _ := argumentAt(prompt, tokens[at+i:at+len(means.phrase)]); a.set != nil {
+			for i := range length {
+				if a, _ := argumentAt(prompt, tokens[at+i:at+length]); a.set != nil {
 					p.arguments = append(p.arguments, a)
 				}
+				if !slices.Contains(means.phrase, texts[at+i]) {
+					p.strength = max(p.strength, degree(texts[at+i])) // "turn it down a bit"
+				}
 			}
-			p.alone = in("objectlike", strings.Join(means.phrase, " ")) && !isStyle(texts, at, at+len(means.phrase))
+			p.alone = in("objectlike", strings.Join(means.phrase, " ")) && !isStyle(texts, at, at+length)
 		} else {
 			p.class = classOf(texts[at])
 			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
@@ -150,6 +154,10 @@ func parts(prompt string, known func(word string) bool) []part {
 				p.class = filler
 			case in("keeps", texts[at]) && isTime(prompt, tokens[next:]):
 				p.class = filler // "keep only 1 s to 2 s"
+			case texts[at] == "ne" && slices.Contains(texts[next:min(len(texts), next+3)], "que"), texts[at] == "غير" && at == 0:
+				p.class = filler // "ne garde que" means "only keep"
+			case texts[at] == "और" && at > 0 && in("finalVerbs", texts[at-1]):
+				p.class = joiner // "and", not "more"
 			case texts[at] == "leave" && in("afterLeave", texts[next]):
 				p.class = thing
 			}
@@ -167,11 +175,16 @@ func parts(prompt string, known func(word string) bool) []part {
 
 // isTime reports whether tokens start with seconds, after words such as "only".
 func isTime(prompt string, tokens []token) bool {
-	for len(tokens) > 1 && (in("onlys", tokens[0].text) || in("sinces", tokens[0].text)) {
+	timed := false
+	for len(tokens) > 1 && (classOf(tokens[0].text) == filler || in("onlys", tokens[0].text) || in("ordinals", tokens[0].text) || in("keeps", tokens[0].text) || isTimely(tokens[0].text)) {
+		timed = timed || units()[tokens[0].text] == seconds
 		tokens = tokens[1:]
 	}
 	a, _ := argumentAt(prompt, tokens)
-	return a.kinds == seconds
+	return a.kinds&share != 0 || a.kinds&seconds != 0 && (timed || slices.ContainsFunc(tokens[:min(len(tokens), 5)], func(t token) bool {
+		a, _ := argumentAt(prompt, []token{t})
+		return units()[t.text] == seconds || a.kinds == seconds
+	}))
 }
 
 // describes reports whether a noun follows a part: "her", "the" or "red".
@@ -227,7 +240,7 @@ func instructions(all []part) [][]part {
 				begins = true
 			default:
 				writes := p.means.edit != nil && !p.means.edit.isGround() && about(current) == Background
-				begins = joined && (writes || sparedBy(current) != Whole || isColored(current) || in("keeps", current[0].first.text) ||
+				begins = joined && (writes || sparedBy(current) != Whole || isColored(current) || current[0].class == negation && in("keeps", current[0].first.text) ||
 					about(all[i:])+about(current) == Person+Background)
 			}
 		}
@@ -309,6 +322,7 @@ func plain(all []part) {
 	for i, purpose := 0, false; i < len(all); i++ {
 		p := &all[i]
 		if purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause; purpose && p.class == content && len(p.arguments) == 0 ||
+			p.class == content && i+2 < len(all) && all[i+1].class == joiner && all[i+2].first.text == "everything" || // "the sky and everything"
 			i > 0 && p.class == content && isPersonWord(*p) && (all[i-1].first.text == "of" || i > 1 && all[i-2].first.text == "of") {
 			p.class = filler
 		}
@@ -366,6 +380,50 @@ func cure(all []part) {
 	}
 }
 
+// splash turns a change to black and white into one that keeps colors, if the prompt exempts them: "black and white except
+// red".
+func splash(all []part) {
+	whole := slices.ContainsFunc(all, func(p part) bool { return p.whole || in("exceptions", p.first.text) })
+	at := slices.IndexFunc(all, func(p part) bool {
+		name := p.means.name()
+		return name == "grayscale" || name == personColor || name == "gray" && whole || p.first.text == "desaturate" && whole
+	})
+	var kept []string
+	last := -1
+	for i, p := range all {
+		m := p.means.modifier
+		if at < 0 || i == at || m == nil || hues[m.name] == 0 || all[at].means.name() != personColor && !exempt(all, i) {
+			continue
+		}
+		kept, last = append(kept, m.name), i
+		for k := i - 1; k >= 0 && all[k].last.clause == p.first.clause && (all[k].class == filler || isExempting(all[k]) || isPersonWord(all[k])); k-- {
+			all[k].class, all[k].means = filler, meaning{}
+		}
+		for k := i; k < len(all) && all[k].first.clause == p.first.clause && (k == i || all[k].class == content || isExempting(all[k])); k++ {
+			all[k].class, all[k].means, all[k].scope = filler, meaning{}, false // "the yellow coat"
+		}
+	}
+	if last >= 0 {
+		all[at].class, all[at].means.edit, all[at].means.look, all[at].means.modifier = named, nil, nil, keeping(kept)
+	}
+}
+
+func isExempting(p part) bool {
+	return in("exceptions", p.first.text) || in("keeps", p.first.text) || in("onlys", p.first.text) || in("buts", p.first.text)
+}
+
+// exempt reports whether the words around a color exempt it from a change.
+func exempt(all []part, at int) bool {
+	for _, step := range []int{-1, 1} {
+		for i := at + step; i >= 0 && i < len(all) && all[i].first.clause == all[at].first.clause && all[i].means.inert(); i += step {
+			if isExempting(all[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
 func answered(all []part, at int, cure string) bool {
 	same := func(p part) bool { return p.first.clause == all[at].first.clause }
@@ -400,6 +458,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	asked.empty = strings.TrimSpace(prompt) == ""
 	plain(all)
 	cure(all)
+	splash(all)
 	spare(all)
 	split := instructions(all)
 	areas := asked.areas(prompt, split)
@@ -499,7 +558,7 @@ func (asked *request) explain(prompt string, all []part, dropped map[int]bool) {
 		if len(asked.Unknown) < maxQuotes && !isUnspaced([]rune(p.first.text)[0]) {
 			asked.Unknown = append(asked.Unknown, shorten(prompt[p.first.from:p.last.to]))
 		}
-		for _, language := range []string{"Dutch", "Indonesian", "Italian", "Korean", "Polish", "Swedish", "Turkish", "Vietnamese"} {
+		for _, language := range []string{"Dutch", "Indonesian", "Polish", "Swedish", "Turkish", "Vietnamese"} {
 			if in(language, p.first.text) {
 				found[language]++
 			}
@@ -580,6 +639,9 @@ func separate(instruction []part, at int) bool {
 
 // strengthAt returns a modifier's strength, which is given by the words before it or, if there are none, after it.
 func strengthAt(instruction []part, at int) float64 {
+	if s := instruction[at].strength; s != 0 {
+		return s
+	}
 	for before := at - 1; before >= 0 && instruction[before].class == filler; before-- {
 		if s := instruction[before].strength; s != 0 {
 			return s

@@ -11,17 +11,25 @@ type Span struct{ From, To float64 }
 
 // Enable returns an FFmpeg option that limits a filter to the span of a clip, or "". length is the clip's, in seconds.
 func (s Span) Enable(length float64) string {
-	from, to := s.From, s.To
 	if s == (Span{}) {
 		return ""
 	}
-	if from < 0 {
-		from += length
-	}
-	if to == 0 {
-		to = length + 1
+	from, to := s.in(length + 1)
+	if s.From < 0 {
+		from--
 	}
 	return fmt.Sprintf(":enable='gte(t,%.3f)*lt(t,%.3f)'", from, to)
+}
+
+// in returns the start and the end of the span in a clip of the given length.
+func (s Span) in(length float64) (from, to float64) {
+	if s.From < 0 {
+		s.From += length
+	}
+	if s.To == 0 {
+		s.To = length
+	}
+	return min(max(0, s.From), length), min(s.To, length)
 }
 
 // String returns the span in parentheses after a space, for labels.
@@ -94,7 +102,7 @@ func isWhen(instruction []part) bool {
 			timed = timed || p.arguments[0].kinds == seconds
 		case p.class == joiner && first == i:
 			first++
-		case p.class != filler && !in("spans", p.first.text) && !in("sinces", p.first.text) && !isDigit(p.first.text, 0):
+		case p.class != filler && !isTimely(p.first.text) && !isDigit(p.first.text, 0):
 			return false
 		}
 		timed = timed || units()[p.first.text] == seconds
@@ -116,7 +124,7 @@ func isUntimed(instruction []part) bool {
 // limitable has the names of edits that can be limited to a part of a clip.
 var limitable = map[string]bool{
 	Title: true, Logo: true, "border": true, "mirror": true, "flip vertically": true, "denoise": true, Mute: true,
-	"louder": true, "quieter": true,
+	"louder": true, "quieter": true, "slow motion": true, "faster": true,
 }
 
 // span returns the part of a clip that an edit with the given name would keep.
@@ -138,7 +146,8 @@ func between(instruction []part, found []ordered) (Span, []int) {
 	timed, since, until, changes := false, false, false, len(found) > 0
 	for i, p := range instruction {
 		timed = timed || units()[p.first.text] == seconds
-		since, until = since || in("sinces", p.first.text), until || in("untils", p.first.text)
+		end := i+1 < len(instruction) && in("ends", instruction[i+1].first.text) // "from 2 s until the end"
+		since, until = since || in("sinces", p.first.text), until || in("untils", p.first.text) && !end
 		changes = changes || p.means.look != nil || p.means.modifier != nil
 		if p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
 			timed = timed || p.arguments[0].kinds == seconds

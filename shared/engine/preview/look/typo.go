@@ -2,6 +2,7 @@ package look
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -19,6 +20,10 @@ func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
 		if utf8.RuneCountInString(t.text) < minTypo-1 || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
+			continue
+		}
+		if rest, found := strings.CutPrefix(t.text, "و"); found && v.words[rest] { // "and" in Arabic
+			tokens[i].text = rest
 			continue
 		}
 		if left--; left < 0 {

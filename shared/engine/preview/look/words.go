@@ -60,7 +60,7 @@ func isDigit(text string, at int) bool {
 const emoji = "🔥❄⛄🌨🌊🌧☔🌙🌃🌅🌇🌫🍂🍁🌸🏜"
 
 func isUnspaced(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
+	return unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }
 
 // words splits a string into normalized words: lower case, letters and digits only, without plural
@@ -119,6 +119,24 @@ func set(list string) map[string]bool {
 	return members
 }
 
-func startsWith(tokens, phrase []string) bool {
-	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
+// numberOf returns a number from 1 to 10 that is spelled out, or 0.
+func numberOf(word string) int {
+	return 1 + slices.IndexFunc(numbers[:], func(list string) bool { return in(list, word) })
+}
+
+var numbers = [...]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10"}
+
+// match returns the number of words at the beginning of a text that make a phrase, or 0. Words such as "it" and "a bit"
+// may stand within the phrase.
+func match(text, phrase []string) (length int) {
+	for i, word := range phrase {
+		for i > 0 && length < len(text) && text[length] != word && (in("within", text[length]) || isDigit(text[length], 0) || numberOf(text[length]) > 1) {
+			length++
+		}
+		if length == len(text) || text[length] != word {
+			return 0
+		}
+		length++
+	}
+	return length
 }

@@ -26,8 +26,6 @@ func Choose(prompt string, seed uint32) Scene {
 	switch places.first(words) {
 	case "bay":
 		return bay(own, light)
-	case "dunes":
-		return dunes(own, light)
 	case "mountains":
 		return mountains(own, light, snow.first(words) != "")
 	case "city":

@@ -158,7 +158,7 @@ func advice(read look.Result) string {
 	switch {
 	case read.Language != "":
 		return "The prompt seems to be in " + read.Language + ". The preview engine reads Arabic, Bengali, Chinese, English, " +
-			"French, German, Hindi, Japanese, Portuguese, Russian, Spanish and Urdu. " + try
+			"French, German, Hindi, Italian, Japanese, Korean, Portuguese, Russian, Spanish and Urdu. " + try
 	case read.Topic == "":
 		return said + try + " " + objects + how
 	}
@@ -225,8 +225,8 @@ func ofScene(asked Request) Result {
 	if r.Understood == nil {
 		r.Understood = []string{}
 	}
-	const can = "The preview engine paints one of a few scenes: a bay, dunes, mountains, a city, northern lights, a " +
-		"nebula, or flowing colors."
+	const can = "The preview engine paints one of a few scenes: a bay, mountains, a city, northern lights, a nebula, or " +
+		"flowing colors."
 	switch {
 	case len(painted.Understood) == 0:
 		r.Notice = can + " The prompt names none of them. " + how

@@ -3,7 +3,7 @@
 
 const element = id => document.getElementById(id);
 const { models, webrtc } = JSON.parse(element("settings").textContent);
-const examples = ["a watercolor painting", "cyberpunk neon", "film noir", "anime", "pencil sketch", "oil painting", "pixel art", "golden hour", "snowy winter", "comic book", "thermal camera", "underwater"];
+const examples = ["a watercolor painting", "cyberpunk neon", "film noir", "anime", "pencil sketch", "oil painting", "pixel art", "golden hour", "snowy winter", "comic book", "fire", "underwater"];
 const width = 640, height = 360, quality = .75, framesPerSecond = 30;
 const original = element("original").getContext("2d", { alpha: false, willReadFrequently: true });
 const edited = element("edited").getContext("2d", { alpha: false });
