@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ import (
 )
 
 // fairListener limits connections in total, per address and per IPv6 network. It closes connections beyond
-// maxFromAddress and maxFromSite. At the total limit, a new connection replaces the oldest that has named no peer.
+// maxFromAddress and maxFromSite. At the total limit, a new connection replaces the oldest that has named no peer, or the
+// oldest of the peer with the most.
 type fairListener struct {
 	net.Listener
 	most int
@@ -27,15 +29,15 @@ type fairListener struct {
 	connections int
 	// strangers lists the connections that have named no peer, oldest first.
 	strangers *list.List
-	// names maps the user names of peers (RFC 8445, section 7.2.2) to their numbers of connections. For any other
+	// names maps the user names of peers (RFC 8445, section 7.2.2) to their connections, oldest first. For any other
 	// name, the library would allocate memory and keep it after the connection ends.
-	names map[string]*int
+	names map[string][]*fairConn
 }
 
 func newFairListener(l net.Listener) *fairListener {
 	return &fairListener{
 		Listener: smallSends{l}, most: httpserver.ConnectionLimit(maxMediaConnections),
-		open: map[netip.Prefix]int{}, strangers: list.New(), names: map[string]*int{},
+		open: map[netip.Prefix]int{}, strangers: list.New(), names: map[string][]*fairConn{},
 	}
 }
 
@@ -56,21 +58,19 @@ func (l *fairListener) know(name string, known bool) {
 	if !known {
 		delete(l.names, name)
 	} else if l.names[name] == nil {
-		l.names[name] = new(int)
+		l.names[name] = []*fairConn{}
 	}
 }
 
-// identify counts a connection of a peer until its client leaves. It returns false for an unknown peer, or one with too
-// many connections.
+// identify notes that a connection has named a peer. It returns false for an unknown peer, or one with too many
+// connections.
 func (l *fairListener) identify(c *fairConn, name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	connections := l.names[name]
-	if connections == nil || *connections == maxFromPeer || c.closed {
+	if l.names[name] == nil || len(l.names[name]) == maxFromPeer || c.closed {
 		return false
 	}
-	*connections++
-	c.peer = connections
+	c.name, l.names[name] = name, append(l.names[name], c)
 	l.strangers.Remove(c.stranger)
 	return true
 }
@@ -106,11 +106,9 @@ func (l *fairListener) add(c *fairConn) (replaced *fairConn, ok bool) {
 		}
 	}
 	if l.connections >= l.most {
-		oldest := l.strangers.Front()
-		if oldest == nil {
+		if replaced = l.leastNeeded(); replaced == nil {
 			return nil, false
 		}
-		replaced = l.strangers.Remove(oldest).(*fairConn)
 	}
 	for _, network := range c.networks {
 		l.open[network]++
@@ -118,6 +116,24 @@ func (l *fairListener) add(c *fairConn) (replaced *fairConn, ok bool) {
 	l.connections++
 	c.stranger = l.strangers.PushBack(c)
 	return replaced, true
+}
+
+// leastNeeded takes the connection to replace off its list. It returns nil if every connection is its peer's only one.
+func (l *fairListener) leastNeeded() *fairConn {
+	if oldest := l.strangers.Front(); oldest != nil {
+		return l.strangers.Remove(oldest).(*fairConn)
+	}
+	var most []*fairConn
+	for _, connections := range l.names {
+		if len(connections) > len(most) {
+			most = connections
+		}
+	}
+	if len(most) < 2 {
+		return nil
+	}
+	l.names[most[0].name] = most[1:]
+	return most[0]
 }
 
 // remove stops counting a connection. It may be called more than once.
@@ -135,8 +151,8 @@ func (l *fairListener) remove(c *fairConn) {
 			delete(l.open, network)
 		}
 	}
-	if c.peer != nil {
-		*c.peer--
+	if l.names[c.name] != nil {
+		l.names[c.name] = slices.DeleteFunc(l.names[c.name], func(other *fairConn) bool { return other == c })
 	}
 }
 
@@ -151,9 +167,9 @@ type fairConn struct {
 	listener *fairListener
 	networks []netip.Prefix
 	stall    time.Duration
-	// The listener's lock guards these. peer is the number of connections of the peer that was named.
+	// The listener's lock guards these. name is the peer's name, if it has been received.
 	stranger *list.Element
-	peer     *int
+	name     string
 	closed   bool
 	// first is the part of the first frame that has not been read yet.
 	first   []byte

@@ -1001,17 +1001,18 @@ func TestOneSiteCannotTakeAllMediaConnections(t *testing.T) {
 	}
 }
 
-func TestSilentMediaConnectionsAreReplaced(t *testing.T) {
+func TestMediaConnectionsAreReplaced(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newFairListener(plain)
 	defer l.Close()
-	l.most = 2
-	l.know("peer", true)
+	l.most = 4
+	l.know("victim", true)
+	l.know("greedy", true)
 	var accepted []*fairConn
-	for range 3 { // the first is the peer's, and the third replaces the second
+	for i, name := range []string{"victim", "", "", "greedy", "greedy", "greedy", ""} {
 		client, err := net.Dial("tcp4", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -1023,15 +1024,21 @@ func TestSilentMediaConnectionsAreReplaced(t *testing.T) {
 		}
 		defer conn.Close()
 		accepted = append(accepted, conn.(*fairConn))
-		if len(accepted) == 1 && !l.identify(accepted[0], "peer") {
-			t.Fatal("the peer's connection is not known")
+		if name != "" && !l.identify(accepted[i], name) {
+			t.Fatalf("connection %d of %s is not kept", i, name)
 		}
 	}
-	if accepted[0].closed || !accepted[1].closed || accepted[2].closed {
-		t.Error("not the silent connection was replaced")
+	for i, closed := range []bool{false, true, true, true, false, false, false} {
+		if accepted[i].closed != closed {
+			t.Errorf("connection %d is closed: %v, want %v", i, accepted[i].closed, closed)
+		}
 	}
-	if !l.identify(accepted[2], "peer") || l.connections != 2 || *l.names["peer"] != 2 {
-		t.Errorf("%d connections are counted, %d of the peer", l.connections, *l.names["peer"])
+	if l.connections != 4 || len(l.names["greedy"]) != 2 {
+		t.Errorf("%d connections are counted, %d of them greedy", l.connections, len(l.names["greedy"]))
+	}
+	l.most = 1
+	for _, i := range []int{4, 5, 6} {
+		accepted[i].Close()
 	}
 	client, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
@@ -1039,8 +1046,8 @@ func TestSilentMediaConnectionsAreReplaced(t *testing.T) {
 	}
 	defer client.Close()
 	go l.Accept()
-	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("a connection beyond the limit got %v", err)
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF || accepted[0].closed {
+		t.Errorf("while the only connection is a peer's, another got %v", err)
 	}
 }
 
