@@ -57,10 +57,15 @@ func (f *Failures) Admit(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	element, ok := f.names[name]
-	if !ok || element.Value.(*failing).waiting < maxWaitingPerName {
+	if !ok {
 		return nil
 	}
-	return tooManyFailures(f.delay(element.Value.(*failing)))
+	one := element.Value.(*failing)
+	delay := f.delay(one)
+	if one.waiting < maxWaitingPerName && (delay == 0 || f.waiting < MaxWaiting) {
+		return nil
+	}
+	return tooManyFailures(delay)
 }
 
 // Failed counts a failure, and returns after the delay or when the context ends.

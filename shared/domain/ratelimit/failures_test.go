@@ -129,5 +129,8 @@ func TestFailuresOfManyNamesRejectAtOnce(t *testing.T) {
 		if limited, ok := err.(*fault.Error); !ok || limited.Code != fault.Limited || took > 0 {
 			t.Errorf("while %d failures wait, another one gets %v after %v", ratelimit.MaxWaiting, err, took)
 		}
+		if f.Admit("another") == nil || f.Admit("new") != nil {
+			t.Error("further guesses are free, or a caller without failures is rejected")
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,8 +11,14 @@ import (
 // If at most smallRest bytes of a request are unread, they are read, so that the connection can stay open.
 const smallRest = 64 << 10
 
-// MaxWrite is the largest number of bytes that a peer must read within the stall time. Longer writes are split.
-const MaxWrite = 64 << 10
+const (
+	// maxWrite is the largest number of bytes that a peer must read within the stall time. Longer writes are split.
+	maxWrite = 64 << 10
+	// A peer may delay a response by the stall time and, for each slowestPeer bytes sent, by another second.
+	slowestPeer = 4 << 10
+)
+
+var errSlowPeer = errors.New("httpserver: the peer reads the response too slowly")
 
 // response limits the time of every write.
 //
@@ -30,6 +37,9 @@ type response struct {
 	stall      time.Duration
 	status     int
 	sent       int64
+	// waited is the time that writes have taken. slow means that it was too long.
+	waited time.Duration
+	slow   bool
 	// early means that the response started before the request had been read completely.
 	early bool
 	// compresses means that the client accepts gzip. held means that the header is sent with the first bytes.
@@ -99,7 +109,7 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	w.release()
 	n, err := w.writeInPieces(sent)
-	if w.sent += int64(n); n == len(sent) {
+	if n == len(sent) {
 		n = len(p)
 	}
 	return n, err
@@ -107,21 +117,42 @@ func (w *response) Write(p []byte) (int, error) {
 
 func (w *response) writeInPieces(p []byte) (written int, err error) {
 	for {
-		w.extend()
-		n, err := w.ResponseWriter.Write(p[written:min(len(p), written+MaxWrite)])
-		if written += n; err != nil || written == len(p) {
+		err = w.limit(func() (err error) {
+			n, err := w.ResponseWriter.Write(p[written:min(len(p), written+maxWrite)])
+			written += n
+			w.sent += int64(n)
+			return err
+		})
+		if err != nil || written == len(p) {
 			return written, err
 		}
 	}
+}
+
+// limit calls a function that writes to the peer. It cuts the connection if the peer reads too slowly.
+func (w *response) limit(write func() error) error {
+	if w.slow {
+		return errSlowPeer
+	}
+	w.extend()
+	began := time.Now()
+	err := write()
+	w.waited += time.Since(began)
+	if err == nil && w.waited > w.stall+time.Duration(w.sent)*time.Second/slowestPeer {
+		w.slow, err = true, errSlowPeer
+		_ = w.controller.SetWriteDeadline(began) // the response must not seem to be complete
+	}
+	return err
 }
 
 func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.extend()
-	w.release()
-	return w.controller.Flush()
+	return w.limit(func() error {
+		w.release()
+		return w.controller.Flush()
+	})
 }
 
 func (w *response) beforeAnswer() {
@@ -145,6 +176,9 @@ func (w *response) beforeAnswer() {
 }
 
 func (w *response) finish(drainBytes int64, drainTime time.Duration) {
+	if w.slow {
+		return // more time would complete the response
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}

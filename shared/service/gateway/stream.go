@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -11,11 +10,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// A stream occupies a place on its server until it has been sent. So a caller may delay a stream by callerDelay and, for
-// each slowestCaller bytes sent, by another second.
-const callerDelay, slowestCaller = 20 * time.Second, 4 << 10
-
-var errSlowCaller = errors.New("gateway: the caller reads the stream too slowly")
+// A stream occupies a place on its server until it has been sent. So callers have less time than for other responses.
+const callerDelay = 20 * time.Second
 
 // maxUnsent is the maximum number of bytes to collect before sending while more input is available.
 const maxUnsent = 16 << 10
@@ -41,9 +37,6 @@ type streamWriter struct {
 	// started means that the header has been sent. keepAliveStopped means that no more keep-alives may be sent.
 	started, keepAliveStopped bool
 	err                       error // the error of the last send
-	// waited is the time that sends have taken, and sent is the number of bytes sent.
-	waited time.Duration
-	sent   int
 }
 
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
@@ -132,28 +125,13 @@ func (s *streamWriter) send() error {
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
-	for rest := s.out; len(rest) > 0 && s.err == nil; {
-		piece := rest[:min(len(rest), httpserver.MaxWrite)]
-		rest = rest[len(piece):]
-		s.write(piece, len(rest) == 0)
+	if _, s.err = s.w.Write(s.out); s.err == nil {
+		s.err = s.controller.Flush()
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil
 	}
 	return s.err
-}
-
-func (s *streamWriter) write(piece []byte, isLast bool) {
-	began := time.Now()
-	if _, s.err = s.w.Write(piece); s.err == nil && isLast {
-		s.err = s.controller.Flush()
-	}
-	s.waited += time.Since(began)
-	s.sent += len(piece)
-	if s.waited > callerDelay+time.Duration(s.sent)*time.Second/slowestCaller && s.err == nil {
-		s.err = errSlowCaller
-		_ = s.controller.SetWriteDeadline(began) // the stream must not seem to be complete
-	}
 }
 
 // finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the
