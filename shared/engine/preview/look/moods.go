@@ -100,7 +100,6 @@ func fog() []Op {
 
 func fire() []Op {
 	return []Op{
-		Clarity{0.03, 0.4},
 		grade(light(-0.12), contrast(1.2, 0.42), warm(0.04), gradientMap(0.62,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
@@ -123,7 +122,7 @@ func cyberpunk() []Op {
 		Lines{
 			Width: 0.012, From: 0.80, To: 0.97, Ink: [3]float64{0, 0.9, 0.15}, Fill: negative.Then(dark).Then(negative),
 		},
-		Grade{negative}, Fringe{0.008}, Bloom{0.022, 0.45, 1.5},
+		Grade{negative}, Bloom{0.022, 0.45, 1.5},
 		multiply(scanlines(0.16, 1.0/180)),
 		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
 	}
