@@ -34,6 +34,26 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 	return write()
 }
 
+// NewSlowReads limits reads that take long. See Slowly.
+func NewSlowReads() *Turns { return NewTurns(listsAtOnce, listsKept).AtMost(1) }
+
+const longRead = 20 * time.Millisecond
+
+// Slowly runs a read that takes long. With NewSlowReads, an account has one such read at a time, and reads half of the
+// time at most, even if its client disconnects.
+func (t *Turns) Slowly(ctx context.Context, account string, read func() error) error {
+	if !t.Take(ctx, account) {
+		return ctx.Err()
+	}
+	defer t.Release(account)
+	began := time.Now()
+	err := read()
+	if took := time.Since(began); took > longRead {
+		time.Sleep(min(took, time.Second))
+	}
+	return err
+}
+
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
 // account that has the fewest turns. Among equals, it goes to the account that was served longest
 // ago. Some turns are reserved for accounts without a turn.

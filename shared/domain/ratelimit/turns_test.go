@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // A call that gives up waiting does not use a turn.
@@ -75,5 +76,24 @@ func TestTurnsAreKeptForOtherAccounts(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
+	})
+}
+
+// Otherwise a client could disconnect instead of waiting.
+func TestDisconnectedClientWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewSlowReads()
+		for range 3 {
+			began := time.Now()
+			ctx, disconnect := context.WithCancel(t.Context())
+			_ = turns.Slowly(ctx, "studio", func() error {
+				time.Sleep(300 * time.Millisecond)
+				disconnect()
+				return ctx.Err()
+			})
+			if took := time.Since(began); took != 600*time.Millisecond {
+				t.Errorf("the turn took %v, want as long again as the read", took)
+			}
+		}
 	})
 }

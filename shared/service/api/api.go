@@ -153,7 +153,7 @@ func newService(c Config) *service {
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
-		readTurns:  ratelimit.NewTurns(maxTurns, 1).AtMost(1),
+		readTurns:  ratelimit.NewSlowReads(),
 	}
 }
 

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"cutroom/shared/domain/job"
@@ -34,7 +32,7 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 		return err
 	}
 	if filter.Search != "" {
-		err = s.slowly(r.Context(), account, list) // for a short page, it may read a thousand long records
+		err = s.readTurns.Slowly(r.Context(), account, list) // for a short page, it may read a thousand long records
 	} else {
 		err = list()
 	}
@@ -56,23 +54,6 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	s.writeJSON(w, r, http.StatusOK, page)
 	return nil
 }
-
-// slowly runs a read that takes long. An account has one such read at a time, and reads half of the time at most, even
-// if its client disconnects.
-func (s *service) slowly(ctx context.Context, account string, read func() error) error {
-	if !s.readTurns.Take(ctx, account) {
-		return ctx.Err()
-	}
-	defer s.readTurns.Release(account)
-	began := time.Now()
-	err := read()
-	if took := time.Since(began); took > longRead {
-		time.Sleep(min(took, time.Second))
-	}
-	return err
-}
-
-const longRead = 20 * time.Millisecond
 
 // See docs/contract/media.md#list-of-jobs.
 const maxSearch = 200

@@ -111,11 +111,11 @@ type Totals interface {
 }
 
 type Gateway struct {
-	config    Config
-	pools     *upstream.Pools
-	bodies    *bodyMemory
-	listTurns *ratelimit.Turns
-	mux       *http.ServeMux
+	config               Config
+	pools                *upstream.Pools
+	bodies               *bodyMemory
+	listTurns, slowReads *ratelimit.Turns
+	mux                  *http.ServeMux
 	// exact has the handlers of the paths without parameters, because the mux takes longer to find them.
 	exact   map[string]http.HandlerFunc
 	started time.Time
@@ -137,7 +137,7 @@ func New(c Config, groups ...Group) *Gateway {
 	}
 	g := &Gateway{
 		config: c, mux: http.NewServeMux(), exact: map[string]http.HandlerFunc{}, started: c.Now(),
-		listTurns: ratelimit.NewListTurns(),
+		listTurns: ratelimit.NewListTurns(), slowReads: ratelimit.NewSlowReads(),
 	}
 	g.bodies = newBodyMemory(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{

@@ -66,7 +66,11 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 		return err
 	}
 	query.account = who.Account()
-	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to, query.columns())
+	var totals []usage.Total
+	err = g.slowReads.Slowly(r.Context(), who.Account(), func() (err error) { // labels make many rows
+		totals, err = g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to, query.columns())
+		return err
+	})
 	if err != nil {
 		return err
 	}
