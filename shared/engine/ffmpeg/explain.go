@@ -103,7 +103,8 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 // lacksMemory reports whether memory ran out: either the program's limit is too low for its input, or the machine has
 // too little.
 func (f *failure) lacksMemory() bool {
-	return f.says("Cannot allocate memory") || f.says("cannot allocate memory") || f.says("malloc of size")
+	return f.says("Cannot allocate memory") || f.says("cannot allocate memory") || f.says("malloc of size") ||
+		f.says("Error marking filters as finished") // the last frame lasts so long that its copies fill the memory
 }
 
 // A probe's command is always the same, so either the file or the machine is at fault.
