@@ -39,7 +39,7 @@ func withEverything(t *testing.T) []template {
 			"rollout": "canary", "alarmEmail": "ops@example.com", "budget": "100", "webAcl": "arn:aws:wafv2:a:1:regional/webacl/a/1",
 			"realtime": "true", "realtimeImage": "realtime", "realtimeDomain": "live.example.com",
 			"realtimeCertificate": "arn:aws:acm:eu-central-1:1:certificate/a"}),
-		synthesizeGPU(t, map[string]any{"boundary": "cutroom-boundary"}),
+		synthesizeGPU(t, map[string]any{"boundary": "cutroom-boundary", "gpu.spot": "true"}),
 	}
 }
 
