@@ -19,10 +19,11 @@ type workflow struct {
 	On struct {
 		PullRequest struct{ Types []string } `yaml:"pull_request"`
 	}
-	Env  map[string]string
-	Jobs map[string]struct {
-		If    string
-		Steps []struct{ If, Run string }
+	Concurrency string
+	Env         map[string]string
+	Jobs        map[string]struct {
+		If, Concurrency string
+		Steps           []struct{ If, Run string }
 	}
 }
 
@@ -59,6 +60,15 @@ func TestWorkflowChecksEveryDeployment(t *testing.T) {
 	}
 }
 
+// A deployment to prod that waits for its review holds neither dev nor previews.
+func TestStagesWaitOnlyForThemselves(t *testing.T) {
+	w := deployWorkflow(t)
+	groups := []string{w.Jobs["dev"].Concurrency, w.Jobs["prod"].Concurrency, w.Jobs["preview"].Concurrency}
+	if want := []string{"deploy-dev", "deploy-prod", "deploy-${{ github.event.number }}"}; !slices.Equal(groups, want) || w.Concurrency != "" {
+		t.Errorf("the groups are %v, that of the run is %q", groups, w.Concurrency)
+	}
+}
+
 // make bootstrap creates the role of ECS and shows low quotas, which do not make it fail.
 func TestBootstrapCreatesTheRoleOfECS(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "make", "-n", "-C", "..", "bootstrap", "CONTEXT=-c gpu=true").CombinedOutput()
@@ -70,7 +80,8 @@ func TestBootstrapCreatesTheRoleOfECS(t *testing.T) {
 // pullRequest is an event of GitHub.
 type pullRequest struct {
 	action, label string
-	labeled       bool
+	// labeled is whether it has the label "preview", and closed its state.
+	labeled, closed bool
 }
 
 // meets evaluates an expression of the workflow. GitHub's operators are Go's.
@@ -78,7 +89,8 @@ func (p pullRequest) meets(t *testing.T, expression string) bool {
 	t.Helper()
 	inGo := strings.NewReplacer("contains(github.event.pull_request.labels.*.name, 'preview')", strconv.FormatBool(p.labeled),
 		"github.event.pull_request.head.repo.full_name", "`o/r`", "github.repository", "`o/r`", "vars.DEV_ROLE", "true",
-		"github.event_name", "`pull_request`", "github.event.action", "`"+p.action+"`", "github.event.label.name", "`"+p.label+"`",
+		"github.event_name", "`pull_request`", "!github.event.label.name", strconv.FormatBool(p.label == ""),
+		"github.event.label.name", "`"+p.label+"`", "github.event.pull_request.state", map[bool]string{false: "`open`", true: "`closed`"}[p.closed],
 		"'", "`").Replace(cmp.Or(expression, "true"))
 	value, err := types.Eval(token.NewFileSet(), nil, token.NoPos, inGo)
 	if err != nil {
@@ -91,9 +103,12 @@ func (p pullRequest) meets(t *testing.T, expression string) bool {
 func TestPreviewsEndWithTheirLabel(t *testing.T) {
 	w := deployWorkflow(t)
 	for event, want := range map[pullRequest]string{
-		{"opened", "", false}: "", {"synchronize", "", true}: "deploy", {"labeled", "preview", true}: "deploy",
-		{"labeled", "bug", false}: "", {"unlabeled", "bug", true}: "deploy", {"unlabeled", "preview", false}: "destroy",
-		{"closed", "", true}: "destroy", {"closed", "", false}: "destroy",
+		{"opened", "", false, false}: "", {"synchronize", "", true, false}: "deploy", {"labeled", "preview", true, false}: "deploy",
+		{"labeled", "bug", true, false}: "", {"unlabeled", "bug", true, false}: "", {"unlabeled", "preview", false, false}: "destroy",
+		{"closed", "", true, true}: "destroy", {"closed", "", false, true}: "destroy", {"reopened", "", true, false}: "deploy",
+		// After the merge
+		{"labeled", "released", true, true}: "", {"unlabeled", "bug", true, true}: "", {"unlabeled", "preview", false, true}: "destroy",
+		{"labeled", "preview", true, true}: "destroy",
 	} {
 		var done []string
 		preview := w.Jobs["preview"]
@@ -106,8 +121,8 @@ func TestPreviewsEndWithTheirLabel(t *testing.T) {
 		if got := strings.Join(done, ", "); got != want || !slices.Contains(w.On.PullRequest.Types, event.action) {
 			t.Errorf("%+v: %q, want %q, on %v", event, got, want, w.On.PullRequest.Types)
 		}
-		if ended := event.action == "closed" || event.action == "unlabeled"; event.meets(t, w.Jobs["assembly"].If) == ended {
-			t.Errorf("%+v: an assembly is written: %t", event, !ended)
+		if want := !event.closed && event.label == ""; event.meets(t, w.Jobs["assembly"].If) != want {
+			t.Errorf("%+v: an assembly is written: %t", event, !want)
 		}
 	}
 }
