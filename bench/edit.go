@@ -56,7 +56,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 		Options: map[string]any{"resolution": "720p", "enhance_prompt": true, "self_anchor": true},
 		Data:    &engine.Input{Path: clip, MIME: "video/mp4", Info: info},
 		Size:    m.Sizes["720p"].Fit(catalog.Size{Width: info.Width, Height: info.Height}),
-		FPS:     m.FPS, Duration: info.Duration,
+		FPS:     m.FPS, Duration: info.Duration, Thumbnails: true,
 	}
 	if err := e.record(ctx, tools); err != nil {
 		e.close()
