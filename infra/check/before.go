@@ -136,6 +136,9 @@ func before(ctx context.Context, settings aws.Config, p plan, out io.Writer) err
 		return fmt.Errorf("read the AWS credentials: %w", err)
 	}
 	a := account{settings}
+	if err := a.keepSecret(ctx, p, out); err != nil {
+		return err
+	}
 	hangs := false
 	for _, q := range p.quotas() {
 		if q.wanted > 0 {
@@ -152,6 +155,21 @@ func before(ctx context.Context, settings aws.Config, p plan, out io.Writer) err
 		return errors.New(`the deployment would fail or hang: raise the quotas marked "fail", or skip this check with PREFLIGHT=off`)
 	}
 	return ctx.Err()
+}
+
+// keepSecret returns an error if the stage's secret is from 0.1.0 and the deployment would replace it.
+func (a account) keepSecret(ctx context.Context, p plan, out io.Writer) error {
+	name := "cutroom-" + cmp.Or(p["stage"], "dev") + "-secret"
+	text, err := awsclient.Call(ctx, a.config, "secretsmanager", "secretsmanager.DescribeSecret", fmt.Sprintf(`{"SecretId":%q}`, name))
+	if p["secretName"] == "secret" || isCode(err, "ResourceNotFoundException") || strings.Contains(string(text), `"DeletedDate"`) {
+		return nil
+	}
+	if err != nil {
+		fmt.Fprintf(out, "warn  secretsmanager: cannot read the secret %s: %v\n", name, err)
+		return nil
+	}
+	return fmt.Errorf("the secret %s, which 0.1.0 created, exists: add -c secretName=secret, or cursors, shared links, client tokens "+
+		"and webhook secrets change. If the stage no longer uses it, delete it", name)
 }
 
 // compare prints a quota, and the command that raises it if it is too low. It reports whether the deployment can work.

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// quotaService responds as documented for Service Quotas, Lambda, EC2 and IAM.
+// quotaService responds as documented for Service Quotas, Lambda, EC2, IAM and Secrets Manager.
 type quotaService struct {
 	concurrency int
 	// quotas maps codes to the account's quotas, if they differ from AWS's defaults.
@@ -22,6 +22,8 @@ type quotaService struct {
 	// networks maps a stage to its number of VPCs, and "" to the number of other programs.
 	networks map[string]int
 	denied   bool
+	// secret describes the secret of 0.1.0, and is empty if the stage has none.
+	secret string
 	// role is whether the account has the service-linked role of ECS. asked lists IAM's actions.
 	role  bool
 	asked []string
@@ -59,6 +61,10 @@ func (a *quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d}}`, a.concurrency)
 	case strings.HasSuffix(action, "ServiceQuota"):
 		a.quota(w, action, body, reject)
+	case action == "DescribeSecret" && a.secret == "":
+		reject("ResourceNotFoundException")
+	case action == "DescribeSecret":
+		_, _ = io.WriteString(w, a.secret)
 	case strings.HasPrefix(action, "Describe"):
 		element := map[string]string{"DescribeVpcs": "vpcSet", "DescribeInternetGateways": "internetGatewaySet",
 			"DescribeAddresses": "addressesSet"}[action]
@@ -131,7 +137,7 @@ func TestLowQuotasStopDeployments(t *testing.T) {
 		"a renamed quota": {quotaService{}, plan{"gpu": "true", "gpu.spot": "true", "gpu.instances": "p4d.24xlarge"}, false,
 			[]string{`warn  ec2: All P4, P3 and P2 Spot Instance Requests: cannot be read: the code L-7212CCBC belongs to "Renamed by AWS"`}},
 		"a deployer without permissions": {quotaService{denied: true}, plan{"gpu": "true"}, false,
-			[]string{"cannot be read: api error AccessDeniedException", "warn  iam: cannot read or create the service-linked role"}},
+			[]string{"cannot be read: api error AccessDeniedException", "warn  secretsmanager: cannot read the secret cutroom-dev-secret", "warn  iam: cannot read or create the service-linked role"}},
 		"no containers": {quotaService{networks: map[string]int{"": 5}}, plan{"worker": "none"}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +154,28 @@ func TestLowQuotasStopDeployments(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A stage of 0.1.0 is deployed only if its secret stays.
+func TestSecretOfEarlierVersionIsNotReplaced(t *testing.T) {
+	const kept, deleted = `{"Name":"cutroom-prod-secret"}`, `{"Name":"cutroom-prod-secret","DeletedDate":1.7e9}`
+	for name, c := range map[string]struct {
+		secret string
+		plan   plan
+		fails  bool
+	}{
+		"kept":               {kept, plan{"stage": "prod"}, true},
+		"kept by the option": {kept, plan{"stage": "prod", "secretName": "secret"}, false},
+		"deleted":            {deleted, plan{"stage": "prod"}, false},
+		"no secret":          {"", plan{"stage": "prod"}, false},
+	} {
+		server := httptest.NewServer(&quotaService{secret: c.secret})
+		err := before(t.Context(), awstest.ConfigFor(server.URL), c.plan, io.Discard)
+		server.Close()
+		if (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "cutroom-prod-secret, which 0.1.0 created, exists: add -c secretName=secret") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
