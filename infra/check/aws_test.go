@@ -60,35 +60,40 @@ func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // All faults of queues, tables and alarms are reported. Visible, delayed and in-flight messages all count.
 func TestStateFaultsAreReported(t *testing.T) {
 	quiet := func() map[string]string {
-		alarms := map[string]string{"image-refusals": "OK"}
+		alarms := map[string]string{}
 		for _, name := range alarmNames {
 			alarms[name] = "OK"
 		}
 		return alarms
 	}
-	missing, loud := quiet(), quiet()
+	missing, idle, loud := quiet(), quiet(), quiet()
 	delete(missing, "media-errors")
+	delete(idle, "image-refusals")
 	loud["image-refusals"] = "ALARM"
 	for name, c := range map[string]struct {
 		account stubAccount
 		want    string
+		stage   deploy
 	}{
-		"in order":  {stubAccount{alarms: quiet()}, ""},
-		"no alarms": {stubAccount{}, ""},
-		"dead letters": {stubAccount{alarms: quiet(), messages: map[string]map[string]string{
+		"in order":                   {account: stubAccount{alarms: quiet()}},
+		"no alarms":                  {},
+		"no worker":                  {account: stubAccount{alarms: idle}, stage: deploy{noWorker: true}},
+		"a missing alarm of workers": {account: stubAccount{alarms: idle}, want: "the alarm image-refusals is missing"},
+		"dead letters": {account: stubAccount{alarms: quiet(), messages: map[string]map[string]string{
 			"cutroom-test-video-dead-letters": {"ApproximateNumberOfMessagesNotVisible": "1"},
 			"cutroom-test-webhook-dead-letters": {"ApproximateNumberOfMessages": "2", "ApproximateNumberOfMessagesDelayed": "3",
 				"VisibilityTimeout": "30"},
-		}}, "video-dead-letters has 1 messages\nwebhook-dead-letters has 5 messages"},
-		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "TTL is not enabled on the attribute ttl of table cutroom-test-jobs"},
-		"a missing alarm":  {stubAccount{alarms: missing}, "the alarm media-errors is missing"},
-		"an alarm": {stubAccount{alarms: loud},
-			"the alarm image-refusals fired: see docs/runbook.md#image-refusals"},
+		}}, want: "video-dead-letters has 1 messages\nwebhook-dead-letters has 5 messages"},
+		"an endless table": {account: stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, want: "TTL is not enabled on the attribute ttl of table cutroom-test-jobs"},
+		"a missing alarm":  {account: stubAccount{alarms: missing}, want: "the alarm media-errors is missing"},
+		"an alarm": {account: stubAccount{alarms: loud},
+			want: "the alarm image-refusals fired: see docs/runbook.md#image-refusals"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.account)
 			defer server.Close()
-			v := &visit{cloud: newCloud(awstest.ConfigFor(server.URL), deploy{stage: "test"})}
+			c.stage.stage = "test"
+			v := &visit{cloud: newCloud(awstest.ConfigFor(server.URL), c.stage)}
 			_, err := checkState(t.Context(), v)
 			if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
 				t.Errorf("it reports %q, want %q", got, c.want)

@@ -126,6 +126,7 @@ func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer
 	if err != nil {
 		return nil, err
 	}
+	deploy.noWorker = o.context["worker"] == "none"
 	if o.local {
 		endpoint := aws.ToString(settings.BaseEndpoint)
 		deploy.mediaURL, deploy.inferenceURL = localURL(endpoint, deploy.mediaURL), localURL(endpoint, deploy.inferenceURL)
