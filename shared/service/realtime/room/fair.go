@@ -18,8 +18,7 @@ import (
 )
 
 // fairListener limits connections in total, per address and per IPv6 network. It closes connections beyond
-// maxFromAddress and maxFromSite. At the total limit, a new connection replaces the oldest that has named no peer, or the
-// oldest of the peer with the most.
+// maxFromAddress and maxFromSite. At the total limit, a new connection replaces another: see leastNeeded.
 type fairListener struct {
 	net.Listener
 	most int
@@ -119,21 +118,24 @@ func (l *fairListener) add(c *fairConn) (replaced *fairConn, ok bool) {
 }
 
 // leastNeeded takes the connection to replace off its list. It returns nil if every connection is its peer's only one.
+// Strangers may use an eighth, because each client is a stranger at first.
 func (l *fairListener) leastNeeded() *fairConn {
+	var most []*fairConn
+	if l.strangers.Len() < l.most/8 {
+		for _, connections := range l.names {
+			if len(connections) > len(most) {
+				most = connections
+			}
+		}
+	}
+	if len(most) >= 2 {
+		l.names[most[0].name] = most[1:]
+		return most[0]
+	}
 	if oldest := l.strangers.Front(); oldest != nil {
 		return l.strangers.Remove(oldest).(*fairConn)
 	}
-	var most []*fairConn
-	for _, connections := range l.names {
-		if len(connections) > len(most) {
-			most = connections
-		}
-	}
-	if len(most) < 2 {
-		return nil
-	}
-	l.names[most[0].name] = most[1:]
-	return most[0]
+	return nil
 }
 
 // remove stops counting a connection. It may be called more than once.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"os"
 	"regexp"
 	"runtime"
@@ -1008,11 +1009,12 @@ func TestMediaConnectionsAreReplaced(t *testing.T) {
 	}
 	l := newFairListener(plain)
 	defer l.Close()
-	l.most = 4
+	l.most = 16
 	l.know("victim", true)
 	l.know("greedy", true)
 	var accepted []*fairConn
-	for i, name := range []string{"victim", "", "", "greedy", "greedy", "greedy", ""} {
+	names := append(slices.Concat([]string{"victim"}, slices.Repeat([]string{"greedy"}, 13)), "", "", "", "greedy", "")
+	for i, name := range names {
 		client, err := net.Dial("tcp4", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -1028,17 +1030,18 @@ func TestMediaConnectionsAreReplaced(t *testing.T) {
 			t.Fatalf("connection %d of %s is not kept", i, name)
 		}
 	}
-	for i, closed := range []bool{false, true, true, true, false, false, false} {
-		if accepted[i].closed != closed {
-			t.Errorf("connection %d is closed: %v, want %v", i, accepted[i].closed, closed)
+	// With two strangers, the oldest is replaced. With fewer, the oldest greedy connection is.
+	for i := range names {
+		if want := slices.Contains([]int{14, 15, 1}, i); accepted[i].closed != want {
+			t.Errorf("connection %d is closed: %v, want %v", i, accepted[i].closed, want)
 		}
 	}
-	if l.connections != 4 || len(l.names["greedy"]) != 2 {
+	if l.connections != 16 || len(l.names["greedy"]) != 13 {
 		t.Errorf("%d connections are counted, %d of them greedy", l.connections, len(l.names["greedy"]))
 	}
 	l.most = 1
-	for _, i := range []int{4, 5, 6} {
-		accepted[i].Close()
+	for _, other := range accepted[1:] {
+		other.Close()
 	}
 	client, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
