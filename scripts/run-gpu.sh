@@ -4,14 +4,20 @@
 #
 # GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists). ENGINE_PORT is the port of
 # the first engine server (8090); the others use the ports after it. All listen only on localhost. DOWNLOAD=yes first
-# fetches the weights that the card needs. The settings of both programs work too: see docs/gpu.md.
+# fetches the weights that the card needs, or those that the card named by CARD needs. The settings of both programs
+# work too: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}
 port=${ENGINE_PORT:-8090}
 gpus=${GPUS:-${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null || true)}}
 if [ ! -f "$models" ]; then
-	echo "Set MODELS to the map of the pipelines: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
+	echo "MODELS: there is no model map $models (see docs/gpu.md)" >&2
+	exit 1
+fi
+# Check the driver first, because the installation takes minutes.
+if [ "${CUTROOM_ENGINE_DEVICE:-}" != cpu ] && ! nvidia-smi >/dev/null 2>&1; then
+	echo "nvidia-smi finds no GPU. Install the NVIDIA driver, or set CUTROOM_ENGINE_DEVICE=cpu to work without a GPU." >&2
 	exit 1
 fi
 scripts/install-gpu.sh
@@ -37,7 +43,8 @@ trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
 if [ "${DOWNLOAD:-}" = yes ]; then
-	(cd gpu && CUDA_VISIBLE_DEVICES=$(echo "$gpus" | tr '\n ' ,,) "$python" -m cutroom_engine.prepare --download "$models")
+	(cd gpu && CUDA_VISIBLE_DEVICES=$(echo "$gpus" | tr '\n ' ,,) "$python" -m cutroom_engine.prepare \
+		--download "$models" ${CARD:+--card "$CARD"})
 fi
 # serve ADDRESS [GPU] runs an engine server. It restarts a server that has lost its GPU (exit status 75) or was killed
 # by a signal that users do not normally send, for example by the system because memory ran out.
@@ -67,8 +74,7 @@ start() {
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# Start one server if CUTROOM_ENGINE_DEVICE is set. Start one without a GPU too, because it reports that it found
-# none.
+# Start one server if CUTROOM_ENGINE_DEVICE is set.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else

@@ -26,21 +26,28 @@ _NAMES = {
 
 
 def table() -> str:
-    lines = ["| card | edits of clips | text to video | images | all stay loaded |", "|---|---|---|---|---|"]
     file = read_model_file(Path(__file__).parents[1] / "models.yaml", "gen")
-    for card in file.cards:
-        models = choose(file, Card(card.name, int(card.gib * 2**30)))
+    chosen = [choose(file, Card(card.name, int(card.gib * 2**30))) for card in file.cards]
+    labels = [[_label(models.pipelines[name]) for name in _SHOWN] for models in chosen]
+    # A label that is the same for all cards stands in the head.
+    same = [len(set(column)) == 1 for column in zip(*labels, strict=True)]
+    kinds = zip(("edits of clips", "text to video", "images"), labels[0], same, strict=True)
+    head = [kind + (f" ({label})" if common else "") for kind, label, common in kinds]
+    lines = [f"| card | {' | '.join(head)} | all stay loaded |", "|---|---|---|---|---|"]
+    for card, models, named in zip(file.cards, chosen, labels, strict=True):
         fit = together(map(footprint, models.pipelines.values())) <= card.gib * USABLE * 2**30
-        cells = [_cell(models.pipelines[name], models.teraflops) for name in _SHOWN]
+        cells = [
+            ("" if common else f"{label}: ") + f"{seconds(models.pipelines[name], models.teraflops) or 0:.0f} s"
+            for name, label, common in zip(_SHOWN, named, same, strict=True)
+        ]
         lines.append(f"| {card.name}, {card.gib:.0f} GiB | {' | '.join(cells)} | {'yes' if fit else 'no'} |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(row: PipelineRow, teraflops: float | None) -> str:
+def _label(row: PipelineRow) -> str:
     _, height = working_size(1280, 720, row.multiple, row.pixels)
     name = _NAMES[Path(row.weights).name] + (f" {row.storage}" if row.storage else "")
-    size = "480p" if height < 500 else "720p"
-    return f"{name}, {size}: {seconds(row, teraflops) or 0:.0f} s, {footprint(row).alone / 2**30:.0f} GiB"
+    return f"{name}, {'480p' if height < 500 else '720p'}, {footprint(row).alone / 2**30:.0f} GiB"
 
 
 if __name__ == "__main__":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
 
-from .cards import choose, describe, find_card
+from .cards import choose, crowded, describe, find_card
+from .files import missing
 from .live import Live
 from .logs import configure_logging
 from .metrics import Metrics
@@ -24,6 +26,12 @@ _logger = logging.getLogger(__name__)
 
 # The exit status (EX_TEMPFAIL in sysexits.h) that asks for a restart of the server.
 _LOST = os.EX_TEMPFAIL
+
+# The settings that decide which weights are needed, and where.
+_CHOOSING = (
+    *("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUTROOM_ENGINE_DEVICE", "CUTROOM_ENGINE_MEMORY"),
+    *("CUTROOM_ENGINE_WEIGHTS_SOURCE", "CUTROOM_FAMILY"),
+)
 
 
 def main() -> int:
@@ -47,15 +55,17 @@ def main() -> int:
     configure_logging()
     diffusion.hide_progress()
     card = find_card(settings.device)
-    models = choose(file, card, settings.memory)
+    models = choose(file, card, settings.memory, missing)
     _logger.info("found the card", extra={"card": card and card.name, "free_gib": card and round(card.free / 2**30, 1)})
     for chosen in describe(models):
         _logger.info("chose a pipeline", extra=dict(chosen))
     if left := sorted(set(file.models) - set(models.models)):
         _logger.warning("the card has too little memory for these models", extra={"models": left})
+    if need := crowded(models):
+        _logger.warning("other programs must free memory of the card", extra={"needed_gib": round(need / 2**30, 1)})
     metrics = Metrics()
     live = _live(settings, models, metrics)
-    fetch = f"cd {Path.cwd()} && {sys.executable} -m cutroom_engine.prepare --download {settings.models}"
+    fetch = fetch_command(settings.models)
     runner = _runner(settings, models, metrics, live)
     if absent := runner.missing():
         _logger.error("files are missing", extra={"missing": absent, "fetch": fetch})
@@ -76,6 +86,15 @@ def main() -> int:
         logging.shutdown()
         os._exit(_LOST)
     return 0
+
+
+def fetch_command(models: Path) -> str:
+    """Returns the shell command that fetches the weights with this server's settings."""
+    kept = [f"{name}={value}" for name in _CHOOSING if (value := os.environ.get(name))]
+    program = [sys.executable, "-m", "cutroom_engine.prepare", "--download", str(models)]
+    command = f"cd {shlex.quote(str(Path.cwd()))} && {shlex.join([*(['env'] if kept else []), *kept, *program])}"
+    # A shell ignores the comment, so the whole text can be pasted.
+    return command + (" # or: make run-gpu DOWNLOAD=yes" if Path("../Makefile").is_file() else "")
 
 
 def _live(settings: Settings, models: ModelMap, metrics: Metrics) -> Live:

@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from .estimates import Estimates
 from .footprint import Footprint, footprint, together
@@ -24,10 +25,11 @@ _CLIP, _IMAGE = 450, 45
 
 @dataclass(frozen=True)
 class Card:
-    """The device: its name, and its free memory in bytes."""
+    """The device: its name, and its free and total memory in bytes."""
 
     name: str
     free: int
+    total: int = 0
 
 
 def find_card(device: str) -> Card | None:
@@ -35,24 +37,34 @@ def find_card(device: str) -> Card | None:
     if device == "cpu":
         return None
     if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
-        return Card(torch.cuda.get_device_name(device), torch.cuda.mem_get_info(device)[0])
+        return Card(torch.cuda.get_device_name(device), *torch.cuda.mem_get_info(device))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or "0"
     index = int(device.partition(":")[2] or 0)
-    asked = ["--query-gpu=name,memory.free", "--format=csv,noheader,nounits", "--id", visible.split(",")[index]]
     try:
+        asked = ["--query-gpu=name,memory.free,memory.total", "--format=csv,noheader,nounits"]
+        asked += ["--id", visible.split(",")[index]]
         output = subprocess.run(["nvidia-smi", *asked], capture_output=True, text=True, check=True, timeout=30).stdout
-        name, _, mebibytes = output.strip().rpartition(", ")
-        return Card(name, int(mebibytes) * 2**20)
+        name, *mebibytes = output.strip().rsplit(", ", 2)
+        return Card(name, *(int(one) * 2**20 for one in mebibytes))
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
         return None
 
 
-def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> ModelMap:
+def choose(
+    file: ModelFile,
+    card: Card | None,
+    memory: int | None = None,
+    missing: Callable[[PipelineRow], list[Path]] = lambda _: [],
+) -> ModelMap:
     """Chooses a row for each pipeline that a model uses: the first that is fast enough and fits into memory next to
-    the pipelines before it, or else the first that fits without them. If no row is fast enough, or without a card,
-    it chooses the last row."""
+    the pipelines before it, or else the first that fits without them. If no row is fast enough, it chooses the fastest,
+    and without a card the last.
+
+    Rows without missing files come first, even if they fit only when the card's whole memory is free. Otherwise other
+    programs on the card would decide which weights the server asks for."""
+    most = memory
     if memory is None and card is not None:
-        memory = int(card.free * USABLE) - file.live.memory
+        memory, most = (int(free * USABLE) - file.live.memory for free in (card.free, max(card.free, card.total)))
     teraflops = None
     if card is not None:
         known = [row.teraflops for row in file.cards if re.search(rf"\b{re.escape(row.name)}\b", card.name)]
@@ -60,15 +72,17 @@ def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> Mod
     used = {name for row in file.models.values() for name in (row.pipeline, row.first)}
     chosen: dict[str, PipelineRow] = {}
     for name, rows in file.pipelines.items():
-        if name in used:
-            before = [footprint(row) for row in chosen.values()]
-            fast = [
-                row for row in rows if (seconds(row, teraflops) or 0) <= (_IMAGE if row.takes == "image" else _CLIP)
-            ]
-            if memory is None:
-                chosen[name] = rows[-1]
-            elif row := _fitting(fast, before, memory) or _fitting(rows[-1:], before, memory):
+        if name not in used:
+            continue
+        if memory is None or most is None:
+            chosen[name] = rows[-1]
+            continue
+        before = [footprint(row) for row in chosen.values()]
+        ready = [row for row in rows if not missing(row)]
+        for some, limit in ((ready, memory), (ready, most), (rows, memory)):
+            if row := _best(some, before, limit, teraflops):
                 chosen[name] = row
+                break
     models = {
         model: row.model_copy(update={"first": row.first if row.first in chosen else None})
         for model, row in file.models.items()
@@ -77,10 +91,22 @@ def choose(file: ModelFile, card: Card | None, memory: int | None = None) -> Mod
     return ModelMap(teraflops=teraflops, memory=memory, pipelines=chosen, models=models, live=file.live)
 
 
+def _best(rows: list[PipelineRow], before: list[Footprint], memory: int, teraflops: float | None) -> PipelineRow | None:
+    took = {id(row): seconds(row, teraflops) or 0 for row in rows}
+    fast = [row for row in rows if took[id(row)] <= (_IMAGE if row.takes == "image" else _CLIP)]
+    return _fitting(fast, before, memory) or _fitting(sorted(rows, key=lambda row: took[id(row)]), before, memory)
+
+
 def _fitting(rows: list[PipelineRow], before: list[Footprint], memory: int) -> PipelineRow | None:
     alone = [row for row in rows if footprint(row).alone <= memory]
     beside = [row for row in alone if together([*before, footprint(row)]) <= memory]
     return next(iter(beside or alone), None)
+
+
+def crowded(models: ModelMap) -> int:
+    """Returns how many bytes of the card must be free for the largest pipeline, or 0 if enough are free."""
+    need = max((footprint(row).alone for row in models.pipelines.values()), default=0)
+    return 0 if models.memory is None or need <= models.memory else int((need + models.live.memory) / USABLE)
 
 
 def seconds(row: PipelineRow, teraflops: float | None, length: float = 5) -> float | None:

@@ -17,10 +17,6 @@ from .styles import STYLES
 _VAE_OPERATIONS = 8e6
 _VAE_SPEED = 0.1
 
-# Estimates may be too long by these factors: the first if computed, the second if corrected by earlier runs. A
-# request is rejected only if its estimate exceeds the time limit by more than the factor.
-_COMPUTED, _SEEN = 1.5, 1.1
-
 # The weight of the latest run in the correction.
 _LAST = 0.3
 
@@ -59,12 +55,7 @@ class Estimates:
         """Reports whether the run would probably not finish within its remaining time."""
         if request.remaining <= 0 or (seconds := self.seconds(name, request)) is None:
             return False
-        return seconds > request.remaining * self.slack(name)
-
-    def slack(self, name: str) -> float:
-        """Returns the factor by which an estimate may exceed a run's remaining time."""
-        with self._lock:
-            return _SEEN if name in self._seen else _COMPUTED
+        return seconds > request.remaining
 
     def longest(self, name: str, request: RunRequest) -> int:
         """Returns the length of the longest clip that could be edited in the remaining time, in whole seconds, or 0."""

@@ -12,6 +12,9 @@ from .model_map import LivePipelineRow, PipelineRow
 _TOKENIZER = (("tokenizer_config.json",), ("tokenizer.json", "spiece.model", "vocab.json"))
 _SMALL = {"scheduler": (("scheduler_config.json",),), "processor": (("preprocessor_config.json",),)}
 
+# The components of live models, in case their index is missing too.
+_LIVE = ("scheduler", "text_encoder", "tokenizer", "unet", "vae")
+
 
 def missing(row: PipelineRow | LivePipelineRow) -> list[Path]:
     """Returns the files that the row needs and that do not exist."""
@@ -30,7 +33,9 @@ def missing(row: PipelineRow | LivePipelineRow) -> list[Path]:
     try:
         index = json.loads((base / "model_index.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return [base / "model_index.json", *found]
+        found.insert(0, base / "model_index.json")
+        names = _LIVE if isinstance(row, LivePipelineRow) else ("scheduler", "transformer", "vae")
+        index = {name: ["diffusers"] for name in names}
     for name, kind in index.items():
         if not name.startswith("_") and isinstance(kind, list) and kind[0] is not None and name not in replaced:
             found += _component(base / name)

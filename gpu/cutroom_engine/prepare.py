@@ -1,10 +1,11 @@
 """Fetches weights from the Hugging Face hub.
 
-    python -m cutroom_engine.prepare --download MAP [--card NAME] [--non-commercial]
+    python -m cutroom_engine.prepare --download MAP [--card NAME] [--non-commercial] [--yes]
 
 fetches the files that this machine's card (or the named card of the map) needs, to the folders that the map names. It
-first prints the license and the size of each repository, and the free disk space. It continues an interrupted
-download. Weights in fp32 are converted to bf16 if the map asks for bf16.
+first prints the license and the size of each repository, the free disk space and the memory that loading needs, and
+on a terminal asks whether to continue. It continues an interrupted download. Weights in fp32 are converted to bf16 if
+the map asks for bf16.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from .cards import Card, choose, find_card
 from .files import missing
 from .model_map import LivePipelineRow, ModelFile, ModelMap, ModelMapError, PipelineRow, read_model_file
 from .settings import SettingError, read_settings
+from .shapes import SHAPES
 
 # Licenses, by their names in the hub, that allow commercial use.
 _FREE = {"apache-2.0", "mit", "bsd-3-clause"}
@@ -62,31 +65,40 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--non-commercial", action="store_true", help="accept licenses that forbid or limit commercial use"
     )
+    parser.add_argument("--yes", action="store_true", help="do not ask before the download")
     given = parser.parse_args(arguments)
     try:
         settings = read_settings(os.environ)
         file = read_model_file(given.download, settings.family, settings.weights_source)
-        models = choose(file, _card(file, given.card, settings.device), settings.memory)
-        download(file, models, non_commercial=given.non_commercial)
+        if given.card is not None:
+            models = choose(file, _named(file, given.card), settings.memory)
+        else:
+            models = choose(file, _card(file, settings.device), settings.memory, missing)
+        download(file, models, non_commercial=given.non_commercial, ask=not given.yes and sys.stdin.isatty())
     except (SettingError, ModelMapError, DownloadError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _card(file: ModelFile, name: str | None, device: str) -> Card | None:
-    if name is not None:
-        if (row := next((row for row in file.cards if row.name == name), None)) is None:
-            raise DownloadError(f"--card: {name} is not one of {', '.join(row.name for row in file.cards)}")
-        return Card(row.name, int(row.gib * 2**30))
-    if (card := find_card(device)) is None and file.cards:
-        raise DownloadError("nvidia-smi lists no card. Name one: --card, such as --card L40S")
+def _named(file: ModelFile, name: str) -> Card:
+    if (row := next((row for row in file.cards if row.name == name), None)) is None:
+        raise DownloadError(f"--card: {name} is not one of {', '.join(row.name for row in file.cards)}")
+    return Card(row.name, int(row.gib * 2**30))
+
+
+def _card(file: ModelFile, device: str) -> Card | None:
+    # The engine server measures the free memory with PyTorch too, whose own memory is then in use already.
+    with suppress(ImportError):
+        import torch  # noqa: F401
+    if (card := find_card(device)) is None and file.cards and device != "cpu":
+        raise DownloadError("nvidia-smi lists no card. Name one: --card L40S, or with make: CARD=L40S")
     if card is not None:
         print(f"{card.name}, {card.free / 2**30:.1f} GiB free")
     return card
 
 
-def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None:
+def download(file: ModelFile, models: ModelMap, *, non_commercial: bool, ask: bool = False) -> None:
     """Fetches the weights of the pipelines to their folders."""
     # Import this late, because it takes a second.
     import httpx2
@@ -103,6 +115,9 @@ def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None
                 f"The license may forbid commercial use: {', '.join(doubtful)}. Read it, then add --non-commercial."
             )
         _check_disk(found)
+        print(f"Loading needs up to {_machine_memory(found, models) / 1e9:.0f} GB of the machine's own memory.")
+        if ask and any(one.left for one in found) and input("Fetch the files? [y/N] ").lower() not in ("y", "yes"):
+            raise DownloadError("Nothing was fetched.")
         for one in found:
             huggingface_hub.snapshot_download(
                 one.name, revision=one.revision, local_dir=one.folder, allow_patterns=list(one.files)
@@ -111,7 +126,8 @@ def download(file: ModelFile, models: ModelMap, *, non_commercial: bool) -> None
                 for name in one.files:
                     _shrink(one.folder / name)
     except (httpx2.HTTPError, OSError, ValueError) as error:
-        raise DownloadError(f"The download failed: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).split())
+        raise DownloadError(f"The download from {huggingface_hub.constants.ENDPOINT} failed: {said}") from error
     rows: list[PipelineRow | LivePipelineRow] = [*models.pipelines.values(), *models.live.pipelines.values()]
     for row in rows:
         if absent := missing(row):
@@ -179,6 +195,14 @@ def _check_disk(found: list[_Repository]) -> None:
     print(f"{left / 1e9:.1f} GB to fetch, {free / 1e9:.1f} GB free")
     if left > free:
         raise DownloadError(f"The disk of {folder} has {free / 1e9:.1f} GB free, and {left / 1e9:.1f} GB are needed.")
+
+
+def _machine_memory(found: list[_Repository], models: ModelMap) -> float:
+    """Returns how many bytes text encoders need, which stay in the machine's memory, and the largest transformer that
+    is compressed there."""
+    encoders = sum(size for one in found for name, size in one.files.items() if name.startswith("text_encoder/"))
+    compressed = (2 * SHAPES[row.shape].transformer for row in models.pipelines.values() if row.storage)
+    return encoders + max(compressed, default=0.0)
 
 
 def _shrink(path: Path) -> None:

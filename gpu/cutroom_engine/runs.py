@@ -40,7 +40,7 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(
 
 _DISK_FULL = RunError("engine_error", "The disk is full, so the result could not be stored.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
-_NO_WEIGHTS = RunError("engine_error", "The engine's weights are missing.")
+_NO_WEIGHTS = RunError("engine_error", "The engine's weights are missing. The command cutroom doctor lists them.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
 _ENDING = RunError("engine_error", "The engine is stopping.", retryable=True)
 _CANCELLED = RunError("engine_error", "The edit was cancelled.", retryable=True)
@@ -222,8 +222,8 @@ class Runner:
         return list(dict.fromkeys(str(path) for row in rows for path in self._missing(row)))
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
-        """Returns the estimated seconds for each length of such an edit, and how wrong they may be. Returns None if
-        the edit is not supported or its time is unknown."""
+        """Returns the estimated seconds for each length of such an edit. Returns None if the edit is not supported or
+        its time is unknown."""
         requests = [edit.request(length) for length in edit.lengths]
         try:
             name = self._pipeline_of(edit.request(0))
@@ -232,7 +232,8 @@ class Runner:
         seconds = [self._estimates.seconds(name, request) for request in requests]
         if any(one is None for one in seconds):
             return None
-        return {"seconds": [round(one or 0, 3) for one in seconds], "slack": self._estimates.slack(name)}
+        # A request is rejected if its time exceeds slack times the remaining time.
+        return {"seconds": [round(one or 0, 3) for one in seconds], "slack": 1.0}
 
     def submit(self, request: RunRequest, notify: Notify, traceparent: str = "") -> Run:
         """Accepts a run, or raises RunError.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import cutroom_engine
-from cutroom_engine.__main__ import main
+from cutroom_engine.__main__ import fetch_command, main
 
 
 def test_memory_segments_are_expandable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +37,15 @@ def test_memory_segments_are_expandable(monkeypatch: pytest.MonkeyPatch, capsys:
     assert main() == 1
     assert seen == ["expandable_segments:True"]
     assert capsys.readouterr().err == "CUTROOM_ENGINE_DEVICE: cuda is a stand-in\n"
+
+
+def test_printed_command_fetches_with_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a map").mkdir()
+    monkeypatch.chdir(tmp_path / "a map")
+    given = {"CUTROOM_ENGINE_WEIGHTS_SOURCE": "/my weights", "CUTROOM_ENGINE_MEMORY": "20GiB"}
+    monkeypatch.setattr(os, "environ", given)
+    program = f"{sys.executable} -m cutroom_engine.prepare --download models.yaml"
+    settings = "env CUTROOM_ENGINE_MEMORY=20GiB 'CUTROOM_ENGINE_WEIGHTS_SOURCE=/my weights'"
+    assert fetch_command(Path("models.yaml")) == f"cd '{tmp_path}/a map' && {settings} {program}"
+    (tmp_path / "Makefile").touch()
+    assert fetch_command(Path("models.yaml")).endswith("models.yaml # or: make run-gpu DOWNLOAD=yes")

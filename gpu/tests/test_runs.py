@@ -510,7 +510,8 @@ def test_unusable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip) 
         raise WeightsError("/secret/path: none of its layers is one of WanPipeline")
 
     error = world(load=fail).run(ask(clip()))[-1]["error"]
-    assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": False}
+    message = "The engine's weights are missing. The command cutroom doctor lists them."
+    assert error == {"code": "engine_error", "message": message, "retryable": False}
 
 
 class Gated(Inverter):
