@@ -14,6 +14,12 @@ type Function struct {
 	Streams bool
 }
 
+// An alarm counts these log messages of the function reaper.
+const (
+	JobGivenUp  = "a queue has given up on a job"
+	JobNotEnded = "cannot end an abandoned job"
+)
+
 func All() []Function {
 	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
 	submits := slices.Concat(callers, []string{

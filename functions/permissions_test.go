@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
+	"cutroom/shared/testkit/lambdatest"
 )
 
 // asked records the AWS calls that each role makes in this package's tests.
@@ -98,6 +100,24 @@ func unneeded() ([]string, error) {
 		}
 	}
 	return wrong, nil
+}
+
+// If no record of an event succeeded, Lambda counts an error. It would not count failed records.
+func TestEventsThatFailEntirelyAreErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct{ name, action, event string }{
+		{"expiry", "s3:DeleteObject", "expired"}, {"webhooks", "sqs:SendMessage", "warned"},
+	} {
+		w.account = awstest.Deployed(t).Without(roleOf(c.name), c.action)
+		event, err := os.ReadFile(filepath.Join("..", "events", c.name, c.event+".json"))
+		must(t, err)
+		answer, err := w.start(t, c.name).Invoke(await.Context(t), event)
+		var failed *lambdatest.FunctionError
+		if rejected := w.proxy.Rejected(); !errors.As(err, &failed) || len(rejected) == 0 {
+			t.Errorf("%s: %s, %v; rejected calls: %v", c.name, answer, err, rejected)
+		}
+	}
 }
 
 // The function does not reveal roles or resources to its client.

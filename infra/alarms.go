@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
 )
 
 type alarm struct {
@@ -203,12 +206,12 @@ func (s *stack) streamAge(functions ...string) awscloudwatch.MathExpression {
 	})
 }
 
-func (s *stack) deadLetters() awscloudwatch.MathExpression {
-	metrics := map[string]awscloudwatch.IMetric{}
-	for name, lane := range s.lanes {
-		metrics[name] = lane.dead.MetricNumberOfMessagesReceived(metricOptions("Sum"))
-	}
-	return sum("dead letters", metrics)
+// deadLetters counts the jobs in the dead-letter queues. The queues' metrics would include events that the reaper missed,
+// which must not roll back the workers.
+func (s *stack) deadLetters() awscloudwatch.IMetric {
+	s.count(s.logs["/aws/lambda/"+s.name("reaper")], "DeadLetters", deadLetters,
+		fmt.Sprintf(`{ ($.msg = "%s") || ($.msg = "%s") }`, functions.JobGivenUp, functions.JobNotEnded))
+	return s.counted(deadLetters)
 }
 
 func (s *stack) executions(metric string) awscloudwatch.Metric {

@@ -18,6 +18,7 @@ const (
 	mediaErrors5xx = "MediaErrors"
 	coldRefusals   = "ColdRefusals"
 	throttles      = "Throttles"
+	deadLetters    = "DeadLetters"
 )
 
 // mediaAlarms returns alarms for API Gateway and its functions, or for the containers.

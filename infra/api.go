@@ -75,6 +75,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 		}
 	}
 	rest := awsapigateway.NewRestApi(s.Stack, jsii.String(title(a.name)+"Api"), props)
+	rest.Node().TryRemoveChild(jsii.String("Endpoint")) // this output would show the default URL even if it is off
 	if len(endpoints) > 0 {
 		rest.GrantInvokeFromVpcEndpointsOnly(&endpoints)
 	}

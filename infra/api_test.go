@@ -264,7 +264,11 @@ func TestCustomDomainsAreUsed(t *testing.T) {
 	context := map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com", "mediaCertificate": certificate}
 	for _, urls := range []string{"off", "on"} {
 		context["defaultUrls"] = urls
-		for id, rest := range synthesize(t, context).of(t, "AWS::ApiGateway::RestApi") {
+		made := synthesize(t, context)
+		if outputs := fmt.Sprint(*made.FindOutputs(jsii.String("*"), nil)); strings.Contains(outputs, "Ref:MediaApi") {
+			t.Errorf("the outputs have the default URL: %s", outputs)
+		}
+		for id, rest := range made.of(t, "AWS::ApiGateway::RestApi") {
 			if off := rest.Properties["DisableExecuteApiEndpoint"] == true; off != (urls == "off" && strings.HasPrefix(id, "Media")) {
 				t.Errorf("defaultUrls=%s: %s responds only at its domain: %t", urls, id, off)
 			}

@@ -31,7 +31,7 @@ func (s *stack) newBatches() {
 }
 
 func (s *stack) startSteps() permission {
-	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
+	return permission{actions: []string{"lambda:InvokeFunction"}, resources: s.functionARNs("steps")}
 }
 
 // keepBatches returns the permissions of the function that creates, lists and cancels batches and stores files at the

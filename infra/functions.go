@@ -233,7 +233,7 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	}
 	props.RetryAttempts, props.MaxEventAge = asynchronous(f.Name)
 	if f.Name == "reaper" {
-		props.DeadLetterQueue = s.lanes["video"].dead // the reaper reads it, and an alarm watches it
+		props.DeadLetterQueue = s.lanes["video"].dead // the reaper reads it
 	}
 	if f.private && s.Network.set() {
 		s.placePrivately(f.Name, props, role)

@@ -101,7 +101,7 @@ func (s *stack) wakeUp() []permission {
 	if !s.hasWorker() {
 		return nil
 	}
-	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
+	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: s.functionARNs("wake")}}
 }
 
 // readContent returns the permissions of programs that return job results and the bytes of files.
@@ -223,8 +223,10 @@ func (s *stack) arn(service, resource string) *string {
 	return jsii.String(strings.Join([]string{"arn", *s.Partition(), service, *s.Region(), *s.Account(), resource}, ":"))
 }
 
-func (s *stack) functionARN(name string) *string {
-	return s.arn("lambda", "function:"+s.callable(name))
+// functionARNs returns the ARNs of a function and of its alias. Callers use the other one for some minutes after the option
+// rollout has changed.
+func (s *stack) functionARNs(name string) []*string {
+	return []*string{s.arn("lambda", "function:"+s.name(name)), s.arn("lambda", "function:"+s.name(name)+":"+stageName)}
 }
 
 func (s *stack) stateMachineARN() *string { return s.arn("states", "stateMachine:"+s.name("jobs")) }

@@ -127,6 +127,7 @@ func TestLogsCountErrorsAndThrottles(t *testing.T) {
 			"MediaErrorsFilter":  `{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`,
 			"ImageErrorsFilter":  `{ ($.msg = "request") && ($.status = 503) && ($.refusal NOT EXISTS) }`,
 			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
+			"DeadLettersFilter":  `{ ($.msg = "a queue has given up on a job") || ($.msg = "cannot end an abandoned job") }`,
 			// This is Lambda's own status, in the access logs of this stage.
 			"MediaThrottlesFilter":     `{ $.integration = "429" }`,
 			"InferenceThrottlesFilter": `{ $.integration = "429" }`,
@@ -134,6 +135,7 @@ func TestLogsCountErrorsAndThrottles(t *testing.T) {
 		"containers": {containersOf(t), map[string]string{
 			"MediaErrorsFilter":    `{ ($.msg = "request") && ($.status >= 500) && ($.refusal NOT EXISTS) }`,
 			"ColdRefusalsFilter":   `{ ($.refusal = "no_worker") }`,
+			"DeadLettersFilter":    `{ ($.msg = "a queue has given up on a job") || ($.msg = "cannot end an abandoned job") }`,
 			"MediaThrottlesFilter": `{ $.integration = "429" }`, "InferenceThrottlesFilter": `{ $.integration = "429" }`,
 		}},
 	} {

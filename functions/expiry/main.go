@@ -20,7 +20,7 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
 	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"))
 	return func(ctx context.Context, event events.DynamoDBEvent) (answer events.DynamoDBEventResponse, _ error) {
-		for _, record := range event.Records {
+		for i, record := range event.Records {
 			f, ended := dynamo.RemovedFile(record.Change.OldImage)
 			if !ended || record.EventName != string(events.DynamoDBOperationTypeRemove) {
 				continue
@@ -31,6 +31,9 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 			}
 			if err != nil {
 				p.Logger.ErrorContext(ctx, "cannot remove the bytes of a file", "file", f.ID, "error", err)
+				if i == 0 {
+					return answer, err // unlike a failed record, Lambda counts it as an error, which the alarm watches
+				}
 				// The stream retries from this record. Earlier records are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"cutroom/functions"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/job"
@@ -22,18 +23,23 @@ type reaper struct {
 	logger *slog.Logger
 }
 
-// handle handles one event. The response lists the failed messages, which stay in SQS.
-func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, err error) {
+// handle handles one event. The response lists the failed messages, which stay in SQS. If all messages failed, it returns
+// an error, because Lambda's metric of errors, which an alarm watches, does not count failed messages.
+func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, fault error) {
 	if len(e.Records) == 0 {
 		return answer, r.stopped(ctx, e.Detail)
 	}
 	for _, record := range e.Records {
 		if err := r.deadLetter(ctx, record.Body); err != nil {
 			// The message stays in the queue so that a person can look into it.
-			r.logger.ErrorContext(ctx, "cannot end an abandoned job", "message", record.MessageId, "error", err)
+			r.logger.ErrorContext(ctx, functions.JobNotEnded, "message", record.MessageId, "error", err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures,
 				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+			fault = err
 		}
+	}
+	if len(answer.BatchItemFailures) == len(e.Records) {
+		return events.SQSEventResponse{}, fault
 	}
 	return answer, nil
 }
@@ -58,6 +64,6 @@ func (r *reaper) deadLetter(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	r.logger.WarnContext(ctx, "a queue has given up on a job", "job", message.Job)
+	r.logger.WarnContext(ctx, functions.JobGivenUp, "job", message.Job)
 	return r.jobs.GivenUp(ctx, message.Job)
 }

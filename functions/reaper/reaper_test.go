@@ -16,7 +16,8 @@ import (
 
 // Events that AWS would never send cause an error, or their messages are returned as failed.
 func TestBrokenEventsFail(t *testing.T) {
-	invoke := lambda.NewHandler((&reaper{logger: slog.New(slog.DiscardHandler)}).handle).Invoke
+	r := &reaper{jobs: &job.Reaper{Store: &jobs{}, Now: time.Now}, logger: slog.New(slog.DiscardHandler)}
+	invoke := lambda.NewHandler(r.handle).Invoke
 	for _, event := range []string{
 		`null`, `[]`, `{}`, `{"Records":null}`, `{"Records":{}}`, `{"Records":[1]}`, `{"Records":[{"body":1}]}`,
 		`{"detail":null}`, `{"detail":1}`, `{"detail":{"name":1}}`, `{"detail":{"name":"a","status":"x"}}`,
@@ -28,10 +29,15 @@ func TestBrokenEventsFail(t *testing.T) {
 	}
 	for _, body := range []string{``, `null`, `[]`, `{\"job\":1}`, `{\"job\":\"a\"}`, strings.Repeat("[", 1<<20)} {
 		const records = 10
-		event := `{"Records":[{}` + strings.Repeat(`,{"messageId":"m","body":"`+body+`"}`, records) + `]}`
-		got, err := invoke(context.Background(), []byte(event))
+		const good = `,{"messageId":"1","body":"{\"detail\":{\"name\":\"job_1\",\"status\":\"TIMED_OUT\"}}"}`
+		failing := `{"Records":[{}` + strings.Repeat(`,{"messageId":"m","body":"`+body+`"}`, records)
+		got, err := invoke(context.Background(), []byte(failing+good+`]}`))
 		if err != nil || strings.Count(string(got), "itemIdentifier") != records+1 {
 			t.Errorf("%.80s: %.100s, %v", body, got, err)
+		}
+		// Lambda counts no error if only some messages failed.
+		if got, err := invoke(context.Background(), []byte(failing+`]}`)); err == nil {
+			t.Errorf("%.80s, all failed: %.100s", body, got)
 		}
 	}
 }

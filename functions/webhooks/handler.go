@@ -39,16 +39,22 @@ type handler struct {
 	logger    *slog.Logger
 }
 
+// handle handles records of a stream or messages of the queue, and returns the failed ones. If no record succeeded, it returns
+// an error, because Lambda's metric of errors, which an alarm watches, does not count failed records.
 func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	var (
 		failed  answer
+		fault   error
 		mu      sync.Mutex
 		sending sync.WaitGroup
 	)
-	for _, record := range e.Records {
+	for i, record := range e.Records {
 		if record.Stream != nil {
 			if err := h.happened(ctx, record.Stream); err != nil {
 				h.logger.ErrorContext(ctx, "cannot queue a webhook", "error", err)
+				if i == 0 {
+					return answer{}, err
+				}
 				// The stream retries from this record. Earlier records are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
 			}
@@ -61,11 +67,14 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 				h.logger.ErrorContext(ctx, "cannot deliver a webhook", "message", record.Message, "error", err)
 				mu.Lock()
 				defer mu.Unlock()
-				failed.Failures = append(failed.Failures, failure{record.Message})
+				failed.Failures, fault = append(failed.Failures, failure{record.Message}), err
 			}
 		})
 	}
 	sending.Wait()
+	if len(failed.Failures) == len(e.Records) {
+		return answer{}, fault
+	}
 	return failed, nil
 }
 
