@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +31,14 @@ func allows(t *testing.T, policies []iamtest.Policy, action, resource string, co
 		t.Fatal(err)
 	}
 	return decision.Allowed
+}
+
+// own returns an ARN of the stage for services whose permissions are limited to the deployment's resources, and "*" for others.
+func own(service string) string {
+	return cmp.Or(map[string]string{
+		"lambda": "arn:aws:lambda:a:1:function:cutroom-dev-x", "s3": "arn:aws:s3:::cutroom-dev-x",
+		"secretsmanager": "arn:aws:secretsmanager:a:1:secret:cutroom-dev-x", "states": "arn:aws:states:a:1:stateMachine:cutroom-dev-x",
+	}[service], "*")
 }
 
 // withEverything returns the templates of both stacks, with all kinds of resources and a permissions boundary.
@@ -65,6 +75,13 @@ func TestDeployersCannotEscalate(t *testing.T) {
 		}
 	}
 	limit := readPolicy(t, "boundary.json")
+	for action, resource := range map[string]string{"lambda:UpdateFunctionCode": "arn:aws:lambda:a:1:function:other",
+		"lambda:InvokeFunction": "arn:aws:lambda:a:1:function:other", "states:StartExecution": "arn:aws:states:a:1:stateMachine:other",
+		"secretsmanager:DeleteSecret": "arn:aws:secretsmanager:a:1:secret:other", "s3:PutBucketPolicy": "arn:aws:s3:::other"} {
+		if allows(t, execution, action, resource, nil) || allows(t, limit, action, resource, nil) {
+			t.Errorf("%s is allowed outside the deployment", action)
+		}
+	}
 	if allows(t, limit, "iam:PassRole", role, nil) || allows(t, limit, "sts:AssumeRole", role, nil) {
 		t.Error("programs get other roles")
 	}
@@ -81,7 +98,8 @@ func TestDeployersCannotEscalate(t *testing.T) {
 					actions = []any{actions}
 				}
 				for _, action := range list(actions) {
-					if !allows(t, limit, strings.ReplaceAll(action.(string), "*", "x"), "*", nil) {
+					service, _, _ := strings.Cut(action.(string), ":")
+					if !allows(t, limit, strings.ReplaceAll(action.(string), "*", "x"), own(service), nil) {
 						t.Errorf("boundary.json lacks %s for %s", action, id)
 					}
 				}
@@ -91,9 +109,11 @@ func TestDeployersCannotEscalate(t *testing.T) {
 }
 
 // With the policy for `cdk bootstrap --cloudformation-execution-policies`, CloudFormation can create every resource.
-// It names roles after their stack, and the policy allows only these.
+// The policy allows only roles, functions, buckets, secrets and state machines that are named after the stack.
 func TestExecutionPolicyCoversEveryResource(t *testing.T) {
 	execution := readPolicy(t, "execution-policy.json")
+	named := map[string]string{"AWS::IAM::Role": "RoleName", "AWS::Lambda::Function": "FunctionName", "AWS::S3::Bucket": "BucketName",
+		"AWS::SecretsManager::Secret": "Name", "AWS::StepFunctions::StateMachine": "StateMachineName"}
 	services := map[string]string{"elasticloadbalancingv2": "elasticloadbalancing", "stepfunctions": "states"}
 	for _, made := range withEverything(t) {
 		for id, r := range made.resources {
@@ -102,11 +122,16 @@ func TestExecutionPolicyCoversEveryResource(t *testing.T) {
 			if other, ok := services[service]; ok {
 				service = other
 			}
-			if aws && service != "iam" && service != "cloudformation" && !allows(t, execution, service+":CreateAny", "*", nil) {
+			if aws && service != "iam" && service != "cloudformation" && !allows(t, execution, service+":CreateAny", own(service), nil) {
 				t.Errorf("the policy lacks %s:* for %s, a %s", service, id, r.Type)
 			}
-			if name, set := r.Properties["RoleName"].(string); set && !strings.HasPrefix(name, "cutroom-") {
-				t.Errorf("%s is called %s", id, name)
+			// A generated name starts with the name of the stack or, for secrets, with the logical id.
+			name := r.Properties[named[r.Type]]
+			if name == nil && service == "secretsmanager" && !allows(t, execution, "secretsmanager:CreateSecret", "arn:aws:secretsmanager:a:1:secret:"+id, nil) {
+				t.Errorf("the policy lacks the secret %s", id)
+			}
+			if name != nil && !regexp.MustCompile(`^(map\[Fn::Join:\[ \[)?cutroom-`).MatchString(fmt.Sprint(name)) {
+				t.Errorf("%s is called %v", id, name)
 			}
 		}
 	}
