@@ -109,10 +109,9 @@ func (a arguments) degrees() float64 {
 }
 
 func (a arguments) rotation() string {
-	if by := a.degrees(); math.Mod(by, 90) != 0 {
-		return fmt.Sprintf("rotate %g°", math.Remainder(by, 360))
-	}
-	return fmt.Sprintf("rotate %g°", a.degrees())
+	by := math.Remainder(a.degrees(), 360)
+	side := map[bool]string{by > 0 && by < 180: " right", by < 0 && by > -180: " left"}[true]
+	return fmt.Sprintf("rotate %g°%s", math.Abs(by), side)
 }
 
 // resized returns the sides of a picture that gets the requested number of pixels.

@@ -159,7 +159,7 @@ func operations() []operation {
 			takes: seconds, needs: true,
 			filters: filters{
 				Early: func(a arguments, c Clip) string {
-					at := min(a.numbers[0], c.Length)*float64(c.FPS) - 1
+					at := min(math.Round(a.numbers[0]*float64(c.FPS))+1, math.Floor(c.Length*float64(c.FPS))) // the filter counts from 1
 					return fmt.Sprintf("fps=%[1]d:start_time=0,loop=loop=%.0[2]f:size=1:start=%.0[3]f,setpts=N/%[1]d/TB", c.FPS, a.held()*float64(c.FPS), max(0, at))
 				},
 				Sound: func(a arguments, c Clip) string {

@@ -97,6 +97,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		if p.means.edit == nil || p.means.edit.isGround() {
 			continue
 		}
+		asked.blurred = asked.blurred || p.means.edit.name == padded && in("blurs", p.first.text)
 		switch last := len(found) - 1; {
 		case writes && p.means.edit.name == Title && !p.writes():
 			p.class, p.means = filler, meaning{} // the quotation stands for "the text"
@@ -109,6 +110,9 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			found[last].edit.args = arguments{unit: angle, numbers: []float64{180}} // "dreh es auf den Kopf"
 			p.class, p.means = filler, meaning{}
 			continue
+		case last >= 0 && p.means.edit.name == found[last].edit.name && !p.means.edit.needs && len(p.arguments) == 0:
+			p.class, p.means = filler, meaning{} // "rotate it a quarter turn left"
+			continue
 		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
 			p.class, p.means = content, meaning{}
 			continue
@@ -119,7 +123,6 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
-		asked.blurred = asked.blurred || p.means.edit.name == padded && in("blurs", p.first.text)
 		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
 		o.limits = p.means.edit.isSpan() && segment(instruction, i) // "slow motion for the last 2 seconds"
 		for _, a := range p.arguments {
@@ -169,7 +172,9 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			o.edit.operation = meant("zoom in slowly").edit
 			drop(instruction, slow)
 		}
-		skips := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "skip the first" })
+		skips := !in("keeps", p.first.text) && !in("onlys", p.first.text) && slices.ContainsFunc(found, func(o ordered) bool {
+			return o.edit.name == "skip the first" || o.edit.name == "remove the last"
+		})
 		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; (cuts || skips) && instead != "" && !precedes("tos", instruction, o.at) {
 			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
 			if len(o.edit.args.numbers) > 1 {
@@ -195,7 +200,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			tempo := in("speeds", strings.Join(p.means.phrase, " ")) && other.edit.name == "slow motion" // "slow it to 25% speed"
 			return other.at != o.at && (tempo || o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && (other.given != 0 || isSecond(instruction[other.at].last.text)))
 		}
-		if o.given == 0 && slices.ContainsFunc(found, same) {
+		if o.given == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) && slices.ContainsFunc(found, same) {
 			p.class, p.means = filler, meaning{} // "schneide auf die ersten 3 Sekunden"
 			continue
 		}

@@ -357,20 +357,32 @@ func ignorePurpose(rest []part) {
 
 // cures maps a fault of a picture to the opposite change.
 var cures = map[string]string{
-	"muted": "vivid", "low contrast": "contrast", "fog": "contrast", "blur": "sharp", "soft": "sharp", "grainy": "denoise",
-	"darker": "brighter", "brighter": "darker", "rotate": "rotate",
+	"muted": "vivid", "vivid": "muted", "low contrast": "contrast", "contrast": "low contrast", "fog": "contrast",
+	"blur": "sharp", "soft": "sharp", "sharp": "soft", "grainy": "denoise", "darker": "brighter", "brighter": "darker",
+	"warmer": "colder", "colder": "warmer", "red": "colder", "orange": "colder", "yellow": "colder", "blue": "warmer",
+	"louder": "quieter", "quieter": "louder", "faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
 }
 
-// cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests vivid colors.
+// cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests contrast, and
+// "too yellow" colder colors. An excess without a cure has no meaning.
 func cure(all []part) {
 	for i := range all {
 		p := &all[i]
-		name := cures[p.means.name()]
-		if name == "" || !in("faults", strings.Join(p.means.phrase, " ")) || !complains(all[:i], p.first.clause) && !answered(all, i, name) {
+		phrase, name, excess := strings.Join(p.means.phrase, " "), cures[p.means.name()], excessive(all, i)
+		switch {
+		case excess && name == "" && !p.means.inert():
+			p.class, p.means = content, meaning{}
 			continue
+		case name == "", !excess && (!in("faults", phrase) || !complains(all[:i], p.first.clause) && !answered(all, i, name)):
+			continue
+		case in("pales", phrase):
+			name = "contrast"
 		}
 		p.means.look, p.means.modifier, p.means.edit = nil, meant(name).modifier, meant(name).edit
-		for k := i - 1; k >= 0 && all[k].class == filler; k-- {
+		for k := i - 1; k >= 0 && all[k].class == filler && all[k].last.clause == p.first.clause; k-- {
+			if all[k].strength > 1 && !excess {
+				p.strength = all[k].strength // "it is very dark"
+			}
 			all[k].strength = 0
 		}
 		if name == "rotate" {
@@ -378,6 +390,28 @@ func cure(all []part) {
 			drop(all[:i], func(p part) bool { return in("tilts", p.first.text) }) // "straighten it, it's tilted by 3°"
 		}
 	}
+}
+
+// excessive reports whether a word such as "too" belongs to a part. It turns that word into a filler.
+func excessive(all []part, at int) bool {
+	p := all[at]
+	for i := at - 1; i >= 0 && all[i].last.clause == p.first.clause && p.class == named && (all[i].means.inert() && i >= at-3); i-- {
+		word, stated := all[i].last.text, complains(all[:i], p.first.clause)
+		pair := all[max(0, i-1)].last.text + " " + word
+		if in("toos", word) || in("toos", pair) || (in("zus", word) && (stated || i == 0 || all[i-1].last.clause != p.first.clause)) ||
+			in("verys", word) && stated {
+			all[i].class, all[i].strength = filler, 0
+			return true
+		}
+		if all[i].class != filler && !in("toos", pair) {
+			break
+		}
+	}
+	after := ""
+	for _, next := range all[at+1 : min(len(all), at+4)] {
+		after += next.first.text
+	}
+	return p.class == named && strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ")
 }
 
 // splash turns a change to black and white into one that keeps colors, if the prompt exempts them: "black and white except
