@@ -35,23 +35,34 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 }
 
 // NewSlowReads limits reads that take long. See Slowly.
-func NewSlowReads() *Turns { return NewTurns(listsAtOnce, listsKept).AtMost(1) }
+func NewSlowReads() *Turns { return NewTurns(4, 1).AtMost(1) }
 
-const longRead = 20 * time.Millisecond
+const longRead, longestPause = 20 * time.Millisecond, 5 * time.Second
 
-// Slowly runs a read that takes long. With NewSlowReads, an account has one such read at a time, and reads half of the
-// time at most, even if its client disconnects.
-func (t *Turns) Slowly(ctx context.Context, account string, read func() error) error {
+// Slowly runs a read that takes long. If accounts have one turn at most, an account reads 1/parts of the time at most,
+// even if its client disconnects. Between its reads, others can use its turn.
+func (t *Turns) Slowly(ctx context.Context, account string, parts int, read func() error) error {
 	if !t.Take(ctx, account) {
 		return ctx.Err()
 	}
-	defer t.Release(account)
 	began := time.Now()
-	err := read()
-	if took := time.Since(began); took > longRead {
-		time.Sleep(min(took, time.Second))
-	}
-	return err
+	defer func() {
+		took := time.Since(began)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.free++
+		if took < longRead {
+			t.leave(account)
+			return
+		}
+		time.AfterFunc(min(took*time.Duration(parts-1), longestPause), func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.leave(account)
+		})
+		t.handOut()
+	}()
+	return read()
 }
 
 // Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
@@ -115,6 +126,10 @@ func (t *Turns) Release(account string) {
 
 func (t *Turns) end(account string) {
 	t.free++
+	t.leave(account)
+}
+
+func (t *Turns) leave(account string) {
 	if t.held[account]--; t.held[account] == 0 {
 		delete(t.held, account)
 	}

@@ -82,18 +82,23 @@ func TestTurnsAreKeptForOtherAccounts(t *testing.T) {
 // Otherwise a client could disconnect instead of waiting.
 func TestDisconnectedClientWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewSlowReads()
+		turns := NewTurns(1, 0).AtMost(1)
+		began := time.Now()
 		for range 3 {
-			began := time.Now()
 			ctx, disconnect := context.WithCancel(t.Context())
-			_ = turns.Slowly(ctx, "studio", func() error {
+			_ = turns.Slowly(ctx, "studio", 4, func() error {
 				time.Sleep(300 * time.Millisecond)
 				disconnect()
 				return ctx.Err()
 			})
-			if took := time.Since(began); took != 600*time.Millisecond {
-				t.Errorf("the turn took %v, want as long again as the read", took)
+			rested := time.Now()
+			if !turns.Take(t.Context(), "other") || time.Since(rested) > 0 {
+				t.Error("another account waits while the first one pauses")
 			}
+			turns.Release("other")
+		}
+		if took := time.Since(began); took != 2*4*300*time.Millisecond+300*time.Millisecond {
+			t.Errorf("three reads took %v, want three pauses as well", took)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 		return err
 	}
 	if filter.Search != "" {
-		err = s.readTurns.Slowly(r.Context(), account, list) // for a short page, it may read a thousand long records
+		err = s.readTurns.Slowly(r.Context(), account, 2, list) // for a short page, it may read a thousand long records
 	} else {
 		err = list()
 	}

@@ -182,7 +182,7 @@ func (s *service) listVideos(w http.ResponseWriter, r *http.Request, c call) err
 	}
 	var jobs []job.Job
 	var more bool
-	err := s.readTurns.Slowly(r.Context(), c.who.Account(), func() (err error) { // reading a thousand long records takes a third of a second
+	err := s.readTurns.Slowly(r.Context(), c.who.Account(), 2, func() (err error) { // reading a thousand long records takes a third of a second
 		jobs, more, err = s.videosOf(r, c, query["after"], limit, order == "asc")
 		return err
 	})

@@ -67,7 +67,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 	}
 	query.account = who.Account()
 	var totals []usage.Total
-	err = g.slowReads.Slowly(r.Context(), who.Account(), func() (err error) { // labels make many rows
+	err = g.slowReads.Slowly(r.Context(), who.Account(), 2, func() (err error) { // labels make many rows
 		totals, err = g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to, query.columns())
 		return err
 	})

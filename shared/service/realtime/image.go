@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxDecodes limits the images that are decoded at the same time. Each takes a few hundred
-// megabytes. An account decodes only one at a time (ratelimit.Turns).
-const maxDecodes = 2
+// maxDecodes limits the images that are decoded at the same time. Each takes a few hundred megabytes. An account
+// decodes only one at a time, and 1/decodeParts of the time.
+const maxDecodes, decodeParts = 2, 4
 
 // changeImage handles a set_image message. Either both the image and the prompt change, or neither does.
 //
@@ -76,30 +76,25 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 }
 
 // decode decodes an image. It reads the image only when it is the account's turn, because the turns limit the memory.
-func (c *connection) decode(ctx context.Context, read func() ([]byte, error)) (*engine.ReferenceImage, error) {
+func (c *connection) decode(ctx context.Context, read func() ([]byte, error)) (image *engine.ReferenceImage, err error) {
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server does not accept images.")
 	}
-	account := c.account()
-	if !c.server.decodes.Take(ctx, account) {
-		return nil, ctx.Err()
-	}
-	defer c.server.decodes.Release(account)
-	data, err := read()
-	if err != nil {
-		return nil, err
-	}
-	mime, err := checkImage(data)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.server.config.Times.Decode)
-	defer cancel()
-	pixels, size, err := c.server.config.Pictures.Still(ctx, data, mime, imageSide)
-	if err != nil {
-		return nil, err
-	}
-	return &engine.ReferenceImage{Size: size, Pixels: pixels}, nil
+	image = &engine.ReferenceImage{}
+	return image, c.server.decodes.Slowly(ctx, c.account(), decodeParts, func() error {
+		data, err := read()
+		if err != nil {
+			return err
+		}
+		mime, err := checkImage(data)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, c.server.config.Times.Decode)
+		defer cancel()
+		image.Pixels, image.Size, err = c.server.config.Pictures.Still(ctx, data, mime, imageSide)
+		return err
+	})
 }
 
 func errImageSize() error {

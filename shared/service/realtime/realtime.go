@@ -172,7 +172,7 @@ func New(c Config) *Server {
 	return &Server{
 		peers: newPeers(c), forwarding: forwarding, endForwarding: endForwarding,
 		config: c, edits: ratelimit.NewTurns(c.Edits, 0), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
-		decodes: ratelimit.NewTurns(maxDecodes, 1), texts: newTexts(c.TextMemory), meter: newMeter(c),
+		decodes: ratelimit.NewTurns(maxDecodes, 1).AtMost(1), texts: newTexts(c.TextMemory), meter: newMeter(c),
 		open: map[guest]struct{}{},
 	}
 }
