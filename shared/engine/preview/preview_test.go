@@ -107,43 +107,6 @@ func with(spec engine.Spec, change func(*engine.Spec)) engine.Spec {
 	return spec
 }
 
-// The engine can follow no part of the prompt, and reports why.
-func TestIgnoredPromptChangesNothing(t *testing.T) {
-	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
-		t.Run(string(kind), func(t *testing.T) {
-			spec := small(t, "add a hat")
-			spec.Kind = kind
-			want := "hat”"
-			if kind == catalog.TryOn {
-				want = "needs a GPU engine: set CUTROOM_ENGINE on the server to connect one"
-			}
-			var results [][]byte
-			for _, spec.Seed = range []uint32{1, 2} {
-				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if outcome.Engine != "preview" || outcome.Understood == nil || len(outcome.Understood) > 0 ||
-					!strings.Contains(outcome.Notice, "Nothing was changed") || !strings.Contains(outcome.Notice, want) {
-					t.Errorf("the engine reports %+v", outcome)
-				}
-				result, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				results = append(results, result)
-				// Re-encoding changes pixels slightly.
-				if d := difference(untouched(t, spec), frames(t, path, spec.Size)); d > 2.5 {
-					t.Errorf("the picture differs from the input's by %.2f", d)
-				}
-			}
-			if !bytes.Equal(results[0], results[1]) {
-				t.Error("the seed changes an unedited picture")
-			}
-		})
-	}
-}
-
 func TestReferencesGiveTheirColors(t *testing.T) {
 	references := map[string]string{
 		"aurora": reference,

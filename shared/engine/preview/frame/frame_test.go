@@ -268,30 +268,6 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	}
 }
 
-func TestFramesAreEditedWhilePromptsChange(t *testing.T) {
-	in := pictureOf(t, frameOf(t, frame.Box, 1))
-	e := editor(t, catalog.Edit)
-	done := make(chan error, 1)
-	go func() {
-		_, err := e.Edit(t.Context(), in)
-		done <- err
-	}()
-	limit := time.After(time.Minute)
-	for i := 0; ; i++ {
-		e.SetPrompt(t.Context(), fmt.Sprintf("oil painting %d", i))
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		case <-limit:
-			t.Fatal("the frame is not edited within a minute")
-		default:
-		}
-	}
-}
-
 func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
 	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})

@@ -318,9 +318,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	p := &instruction[at]
 	name := p.means.edit.name
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
-	e.args.clear = slices.ContainsFunc(instruction, func(p part) bool {
-		return in("transparent", p.first.text) || slices.ContainsFunc(p.means.phrase, func(word string) bool { return in("transparent", word) })
-	})
+	e.args.clear = has(instruction, "transparent") || slices.ContainsFunc(instruction, func(p part) bool { return p.names("transparent") })
 	known := func(p part) bool {
 		return p.class != content || isPersonWord(p) || in("references", p.first.text) || in("transparent", p.first.text) ||
 			in("lights", p.first.text) || in("darks", p.first.text) || in("brights", p.first.text)

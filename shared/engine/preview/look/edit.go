@@ -281,6 +281,7 @@ func operations() []operation {
 		fading("fade in", start),
 		fading("fade out", end),
 		fading("fade in and out", start|end),
+		ofSound(fading("fade in", start)), ofSound(fading("fade out", end)), ofSound(fading("fade in and out", start|end)),
 		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
 			takes:  factor,
 			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
@@ -404,6 +405,11 @@ func fading(name string, edges kinds) operation {
 		name: name, label: func(a arguments) string { return strings.TrimSuffix(name+" to "+a.color, " to ") },
 		takes: seconds | edges | paint, filters: filters{Late: filter("fade"), Sound: filter("afade")},
 	}
+}
+
+// ofSound returns the operation that changes only the sound.
+func ofSound(o operation) operation {
+	return operation{name: o.name + " the sound", takes: o.takes &^ paint, filters: filters{Sound: o.filters[Sound]}}
 }
 
 func sound(name, filter string) operation {

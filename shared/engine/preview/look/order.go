@@ -97,7 +97,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		if p.means.edit == nil || p.means.edit.isGround() {
 			continue
 		}
-		asked.blurred = asked.blurred || p.means.edit.name == padded && in("blurs", p.first.text)
+		asked.blurred = asked.blurred || p.means.edit.name == padded && p.names("blurs")
 		switch last := len(found) - 1; {
 		case writes && p.means.edit.name == Title && !p.writes():
 			p.class, p.means = filler, meaning{} // the quotation stands for "the text"
@@ -181,7 +181,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
 			}
 		}
-		if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && slices.ContainsFunc(p.means.phrase, func(word string) bool { return in("halfTurns", word) }) {
+		if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && p.names("halfTurns") {
 			o.given, o.edit.args = angle, arguments{unit: angle, numbers: []float64{180}}
 		}
 		if o.edit.name == freezeLast && o.given&end == 0 {
@@ -190,8 +190,13 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		if s := strengthAt(instruction, o.at); s != 1 && o.given == 0 && o.edit.takes == factor && o.edit.name != Loop && o.edit.name != Upscale {
 			o.edit.args.numbers = []float64{map[bool]float64{true: 1.4, false: 3}[s < 1]} // "a bit louder"
 		}
-		if o.edit.name == "fade in and out" && o.given&end != 0 {
+		near := segmentAt(instruction, o.at)
+		if o.edit.name == "fade in and out" && (o.given&end != 0 || p.first == p.last && has(near, "outs")) {
 			o.edit.operation = meant("fade out").edit
+		}
+		if strings.HasPrefix(o.edit.name, "fade") && has(near, "tracks") && !has(near, "scopes") && o.edit.args.color == "" {
+			o.edit.operation = meant(strings.TrimSuffix(o.edit.name, " the sound") + " the sound").edit
+			drop(near, func(p part) bool { return in("tracks", p.first.text) })
 		}
 		if by := o.edit.args; in("speeds", strings.Join(p.means.phrase, " ")) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
 			o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true

@@ -169,7 +169,10 @@ func (asked *wishes) add(e *entry) bool {
 
 // modify adds a modifier with a strength. It returns false if there are already maxModifiers other modifiers.
 func (asked *wishes) modify(m *modifier, by float64) bool {
-	if slices.ContainsFunc(asked.modifiers, func(known modified) bool { return known.name == m.name }) {
+	if at := slices.IndexFunc(asked.modifiers, func(known modified) bool { return known.name == m.name }); at >= 0 {
+		if by > 1 {
+			asked.modifiers[at].by = max(by, asked.modifiers[at].by)
+		}
 		return true
 	}
 	if len(asked.modifiers) == maxModifiers {

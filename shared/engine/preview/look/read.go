@@ -135,8 +135,12 @@ func parts(prompt string, known func(word string) bool) []part {
 				if !slices.Contains(means.phrase, texts[at+i]) {
 					p.strength = max(p.strength, degree(texts[at+i])) // "turn it down a bit"
 				}
+				p.whole = p.whole || in("wholes", texts[at+i])
 			}
 			p.alone = in("objectlike", strings.Join(means.phrase, " ")) && !isStyle(texts, at, at+length)
+			if in("unseens", strings.Join(means.phrase, " ")) {
+				p.strength = 2.2
+			}
 		} else {
 			p.class = classOf(texts[at])
 			if length > 1 || len(found) > 0 && in("nouns", texts[at]) && found[len(found)-1].describes() {
@@ -165,7 +169,7 @@ func parts(prompt string, known func(word string) bool) []part {
 				p.class = named
 			}
 		}
-		p.whole, p.scope = in("wholes", texts[at]), in("scopes", texts[at]) && p.class != content
+		p.whole, p.scope = p.whole || tokens[at].whole || in("wholes", texts[at]), in("scopes", texts[at]) && p.class != content
 		p.last = tokens[at+length-1]
 		found = append(found, p)
 		at += length
@@ -191,6 +195,11 @@ func isTime(prompt string, tokens []token) bool {
 func (p part) describes() bool {
 	m := p.means.modifier
 	return in("articles", p.last.text) || in("owners", p.last.text) || m != nil && m.isColor()
+}
+
+// names reports whether a part's phrase has a word from a list.
+func (p part) names(list string) bool {
+	return slices.ContainsFunc(p.means.phrase, func(word string) bool { return in(list, word) })
 }
 
 // writes reports whether a part is the text that an edit draws.
@@ -240,7 +249,8 @@ func instructions(all []part) [][]part {
 				begins = true
 			default:
 				writes := p.means.edit != nil && !p.means.edit.isGround() && about(current) == Background
-				begins = joined && (writes || sparedBy(current) != Whole || isColored(current) || current[0].class == negation && in("keeps", current[0].first.text) ||
+				rest := segmentAt(all, i)
+				begins = joined && (writes || setsGround(current) && changesAll(rest) || setsGround(rest) && changesAll(current) || sparedBy(current) != Whole || isColored(current) || current[0].class == negation && in("keeps", current[0].first.text) ||
 					about(all[i:])+about(current) == Person+Background)
 			}
 		}
@@ -264,6 +274,21 @@ func instructions(all []part) [][]part {
 		}
 	}
 	return split
+}
+
+// setsGround reports whether parts give the background a color or a scene, or remove it. changesAll reports whether they
+// change the picture without naming an area.
+func setsGround(parts []part) bool {
+	at := slices.IndexFunc(parts, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() })
+	return at >= 0 && (parts[at].means.edit.name == removed || removes(parts, at) || slices.ContainsFunc(parts, func(p part) bool {
+		return p.means.modifier != nil && p.means.modifier.isColor()
+	}))
+}
+
+func changesAll(parts []part) bool {
+	return about(parts) == Whole && slices.ContainsFunc(parts, func(p part) bool {
+		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
+	})
 }
 
 func count(parts []part, c class) int {
@@ -306,10 +331,10 @@ func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
 		switch {
+		case p.whole, p.scope, p.means.modifier == nil && p.class != filler && p.class != joiner:
+			return false
 		case p.means.modifier != nil:
 			modifiers++
-		case p.class != filler && p.class != joiner || p.whole || p.scope:
-			return false
 		}
 	}
 	return modifiers > 0
@@ -659,16 +684,35 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 	return followed, left
 }
 
-// separate reports whether an "and" separates a change of the whole picture from the unknown words: "make it darker and
-// fix the car".
-func separate(instruction []part, at int) bool {
+// segmentAt returns the parts between the words for "and" around an index.
+func segmentAt(instruction []part, at int) []part {
 	from, to := at, at
 	for ; from > 0 && instruction[from-1].class != joiner; from-- {
 	}
 	for ; to < len(instruction) && instruction[to].class != joiner; to++ {
 	}
-	return !instruction[at].means.modifier.isColor() && !in("articles", instruction[max(0, at-1)].first.text) &&
-		count(instruction[from:to], content) == 0 && slices.ContainsFunc(instruction[from:to], func(p part) bool { return p.whole })
+	return instruction[from:to]
+}
+
+// has reports whether one of the parts starts with a word from a list.
+func has(parts []part, list string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return in(list, p.first.text) })
+}
+
+// separate reports whether a change of the whole picture is separate from the unknown words: "make it darker and fix
+// the car", or "make it darker kthx", but not "make it darker around the edges".
+func separate(instruction []part, at int) bool {
+	near := segmentAt(instruction, at)
+	before := at - 1
+	for before >= 0 && instruction[before].class == filler && !instruction[before].whole {
+		before--
+	}
+	plain := count(near, content) == 0 || before >= 0 && instruction[before].whole &&
+		!slices.ContainsFunc(near, func(p part) bool {
+			return in("insides", p.first.text) || in("limits", p.first.text) || len(p.arguments) > 0
+		})
+	return plain && !instruction[at].means.modifier.isColor() && !in("articles", instruction[max(0, at-1)].first.text) &&
+		slices.ContainsFunc(near, func(p part) bool { return p.whole })
 }
 
 // strengthAt returns a modifier's strength, which is given by the words before it or, if there are none, after it.

@@ -26,6 +26,10 @@ func (v *vocabulary) mend(tokens []token) {
 			tokens[i].text = rest
 			continue
 		}
+		if stem, found := v.stem(t.text); found {
+			tokens[i].text, tokens[i].whole = stem, true
+			continue
+		}
 		if left--; left < 0 {
 			return
 		}
@@ -33,6 +37,18 @@ func (v *vocabulary) mend(tokens []token) {
 			tokens[i].text = word
 		}
 	}
+}
+
+// stem returns a Spanish or Italian verb without "it": "sube" for "súbele".
+func (v *vocabulary) stem(text string) (verb string, found bool) {
+	for _, it := range []string{"melo", "mela", "lo", "la", "le", "li"} {
+		verb, found = strings.CutSuffix(text, it)
+		acts := classOf(verb) >= placing || in("ups", verb) || in("downs", verb) || it[1] != 'e' && classOf(verb) == filler && !in("wholes", verb)
+		if found && len(verb) > 2 && (acts || slices.ContainsFunc(v.meanings[verb], func(m meaning) bool { return len(m.phrase) == 1 && it[1] != 'e' })) {
+			return verb, true
+		}
+	}
+	return "", false
 }
 
 // nearest returns the vocabulary word that text probably misspells. found is false if words of different looks are

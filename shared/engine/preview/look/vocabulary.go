@@ -3,6 +3,7 @@ package look
 import (
 	_ "embed"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -76,6 +77,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 		o.rank = rank
 		learn(o.name, meaning{edit: &o})
 	}
+	v.learnQualities()
 	for phrase := range lists()["inert"] {
 		v.learn([]string{phrase}, meaning{})
 	}
@@ -86,7 +88,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 	for word := range directions() {
 		v.known[word] = true
 	}
-	for _, list := range []string{"slightly", "strongly"} {
+	for _, list := range []string{"slightly", "strongly", "tracks", "sound"} {
 		maps.Copy(v.known, lists()[list])
 	}
 	for word := range v.words {
@@ -98,6 +100,27 @@ var learned = sync.OnceValue(func() *vocabulary {
 	}
 	return v
 })
+
+// qualities has, by the list of words for a quality, the changes that raise it and that lower it.
+var qualities = map[string][2]string{
+	"contrasts": {"contrast", "low contrast"}, "brightnesses": {"brighter", "darker"}, "saturations": {"vivid", "muted"},
+	"sharpnesses": {"sharp", "soft"}, "warmths": {"warmer", "colder"}, "volumes": {"louder", "quieter"},
+}
+
+// learnQualities learns phrases such as "raise the contrast" and "コントラストを下げ".
+func (v *vocabulary) learnQualities() {
+	for list, names := range qualities {
+		for i, verbs := range []string{"ups", "downs"} {
+			known := v.meanings[words(names[i])[0]]
+			m := known[slices.IndexFunc(known, func(m meaning) bool { return m.name() == names[i] })]
+			for quality := range lists()[list] {
+				for verb := range lists()[verbs] {
+					v.learn([]string{verb + " " + quality, quality + " " + verb}, m)
+				}
+			}
+		}
+	}
+}
 
 func (v *vocabulary) learn(phrases []string, m meaning) {
 	for _, phrase := range phrases {

@@ -16,6 +16,8 @@ type token struct {
 	from, to int
 	// clause is the number of clauses before the word. Punctuation ends a clause.
 	clause int
+	// whole is true for verbs with "it", such as "ponlo".
+	whole bool
 }
 
 // tokenize splits a string into words. In scripts without spaces, each character is a word.
@@ -25,7 +27,7 @@ func tokenize(text string) []token {
 	end := func(to int) {
 		if from >= 0 {
 			if word := normal(text[from:to]); word != "" {
-				found = append(found, token{word, from, to, clause})
+				found = append(found, token{text: word, from: from, to: to, clause: clause})
 			}
 			from = -1
 		}
@@ -34,7 +36,7 @@ func tokenize(text string) []token {
 		switch {
 		case isUnspaced(r), strings.ContainsRune(emoji, r):
 			end(at)
-			found = append(found, token{string(r), at, at + utf8.RuneLen(r), clause})
+			found = append(found, token{text: string(r), from: at, to: at + utf8.RuneLen(r), clause: clause})
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && from >= 0:
 			if from < 0 {
 				from = at

@@ -22,9 +22,7 @@ import (
 )
 
 func TestEveryLookHasAPicture(t *testing.T) {
-	known := map[string]bool{pictures.File(pictures.Original): true}
 	for _, name := range append(look.Names(), pictures.Original) {
-		known[pictures.File(name)] = true
 		content, err := pictures.Of(name)
 		if err != nil {
 			t.Error(err)
@@ -33,15 +31,6 @@ func TestEveryLookHasAPicture(t *testing.T) {
 		picture, err := jpeg.DecodeConfig(bytes.NewReader(content))
 		if err != nil || picture.Width != pictures.Size.Width || picture.Height != pictures.Size.Height {
 			t.Errorf("%s: %+v, %v", name, picture, err)
-		}
-	}
-	files, err := filepath.Glob("*.jpg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if !known[file] {
-			t.Errorf("%s is the picture of no look", file)
 		}
 	}
 	if _, err := pictures.Of("no look"); err == nil {
