@@ -60,7 +60,7 @@ type connection struct {
 	cut  context.CancelFunc
 
 	began    time.Time
-	frames   *newest[[]byte]
+	frames   *newest[received]
 	video    *newest[videoPicture]
 	spares   spares
 	controls chan clientMessage
@@ -84,7 +84,7 @@ func newConnection(
 	admitted := reserved.admitted
 	c := &connection{
 		admission: admitted, spending: reserved, server: s, socket: accepted, session: opened, editor: editor,
-		began: time.Now(), last: s.config.Now(), frames: newNewest[[]byte](nil), spares: make(spares, 3),
+		began: time.Now(), last: s.config.Now(), frames: newNewest(received.drop), spares: make(spares, 3),
 		controls: make(chan clientMessage), pace: newPace(),
 	}
 	c.edits, c.changes = s.edits, s.changes
@@ -157,6 +157,7 @@ func (c *connection) serve() {
 	// Free the slot before waiting for the engine.
 	c.session.Close(c.wire)
 	running.Wait()
+	c.frames.drop()
 	c.closeLive()
 	c.prompts.wait()
 	log.Info(

@@ -51,6 +51,13 @@ func (n *newest[T]) take() (frame T, there bool) {
 	return frame, there
 }
 
+// drop ends the wait of the frame, if any.
+func (n *newest[T]) drop() {
+	if frame, there := n.take(); there && n.replaced != nil {
+		n.replaced(frame)
+	}
+}
+
 func (n *newest[T]) lost() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,10 +125,14 @@ func (c *connection) allowPlan(picture *engine.Picture) bool {
 func (c *connection) editNewest() (send func(), err error) {
 	defer c.endTurn()
 	frame, there := c.frames.take()
-	if !there || !c.serving() {
+	if !there {
 		return nil, nil
 	}
-	picture, err := decodeFrame(frame)
+	defer frame.release()
+	if !c.serving() {
+		return nil, nil
+	}
+	picture, err := decodeFrame(frame.content)
 	if err != nil {
 		return nil, err
 	}

@@ -195,6 +195,38 @@ func TestSlowImagesDelayOnlyTheirAccount(t *testing.T) {
 	third.ack("set_image_ack", "image_ref must be the id of a stored file.")
 }
 
+// Frames count until they have been edited or replaced, or their session has ended.
+func TestWaitingFramesShareMemoryLimit(t *testing.T) {
+	p := &painter{}
+	release, entered := make(chan struct{}), make(chan struct{}, 10)
+	block := func(ctx context.Context) { entered <- struct{}{}; <-release }
+	p.before.Store(&block)
+	w := newWorld(t, setup{engine: p, textMemory: 250_000})
+	large := append(plain(32, 16, color.White), make([]byte, 100_000)...)
+	first, second := w.open("gen-2.5", studio), w.open("gen-2.5", studio)
+	first.show(large)
+	await.Receive(t, "an edit begins", entered)
+	first.show(large) // waits
+	first.say(`{"type":"unknown"}`)
+	first.next() // the frame has arrived
+	second.show(large)
+	if m := second.next(); m.Error != "The server is busy. Try again." {
+		t.Errorf("got %+v, want an error to try again", m)
+	}
+	close(release)
+	for range 2 {
+		if m := first.next(); m.frame == nil {
+			t.Errorf("got %+v, want an edited frame", m)
+		}
+	}
+	for range 5 { // nothing is counted for ever
+		second.show(large)
+		if m := second.next(); m.frame == nil {
+			t.Errorf("got %+v, want an edited frame", m)
+		}
+	}
+}
+
 // Long messages of one account do not affect others.
 func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}

@@ -44,8 +44,7 @@ func (c *connection) receive() {
 			c.end(endedByClient)
 			return
 		case got.kind == websocket.MessageBinary:
-			c.frames.put(got.content)
-			got.release()
+			c.frames.put(got)
 			continue
 		case !c.pace.messages.Allow():
 			got.release()
@@ -77,6 +76,8 @@ type received struct {
 	// did not arrive in time, or a connection error.
 	err error
 }
+
+func (m received) drop() { m.release() }
 
 func (m received) over() bool { return m.err != nil && !errors.Is(m.err, errTexts) }
 
