@@ -80,9 +80,10 @@ func (c *doctorCommand) print(s *command.Invocation, found finding) error {
 	if s.JSON {
 		return s.Print(found)
 	}
-	line := fmt.Sprintf("%-4s  %-10s  %s", found.State, found.Check, found.Detail)
+	const indent = "\n                  "
+	line := fmt.Sprintf("%-4s  %-10s  %s", found.State, found.Check, strings.ReplaceAll(found.Detail, "\n", indent))
 	if found.Mend != "" {
-		line += "\n                  " + found.Mend
+		line += indent + found.Mend
 	}
 	_, err := fmt.Fprintln(s.Out, strings.TrimRight(line, " "))
 	return err

@@ -79,13 +79,27 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 			findings = append(findings, finding{Check: "engine", State: fine,
 				Detail: found.Server + " has all nodes and files that the catalog's models need"})
 		}
-		for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
-			findings = append(findings, finding{"engine", warning,
-				fmt.Sprintf("%s cannot run %s: it lacks %s", found.Server, model, strings.Join(found.Lacks[model], "; ")),
+		if len(found.Lacks) > 0 {
+			findings = append(findings, finding{"engine", warning, lackList(found),
 				"Install the missing items there, or correct the workflow."})
 		}
 	}
 	return findings
+}
+
+// lackList lists each item that a server lacks once, with the models that need it.
+func lackList(found engine.Inspection) string {
+	models := map[string][]string{}
+	for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
+		for _, lack := range found.Lacks[model] {
+			models[lack] = append(models[lack], model)
+		}
+	}
+	lines := []string{found.Server + " lacks:"}
+	for _, lack := range slices.Sorted(maps.Keys(models)) {
+		lines = append(lines, fmt.Sprintf("%s (for %s)", lack, strings.Join(models[lack], ", ")))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // checkServers checks that an engine's servers respond. setting is the name of the setting that lists them.
@@ -103,7 +117,7 @@ func checkServers(ctx context.Context, check, setting string, choice engineconfi
 			found.State, found.Detail = failing, fmt.Sprintf("%s responds with status %d", address, status)
 			found.Mend = "Check the log of the engine server; it may still be loading its models."
 		} else if lacks := missingWeights(ctx, address); len(lacks.Missing) > 0 && !choice.OpenAI {
-			found.State, found.Detail = warning, server+" lacks files: "+strings.Join(lacks.Missing, ", ")
+			found.State, found.Detail = failing, server+" lacks files:\n"+strings.Join(lacks.Missing, "\n")
 			found.Mend = "Fetch them: " + lacks.Fetch
 		}
 		findings = append(findings, found)

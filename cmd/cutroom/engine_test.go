@@ -101,7 +101,7 @@ func TestDoctorListsMissingWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wanted := range []string{"lacks files: /models/a/config.json, /models/b/*.safetensors", "Fetch them: prepare it"} {
+	for _, wanted := range []string{"fail  engine", "lacks files:\n", "   /models/a/config.json\n", "Fetch them: prepare it"} {
 		if !strings.Contains(ended.Stdout, wanted) {
 			t.Errorf("%q is missing in\n%s", wanted, ended.Stdout)
 		}

@@ -69,6 +69,8 @@ type Progress struct {
 type Outcome struct {
 	// Engine names the engine, such as "preview".
 	Engine string
+	// Untrained is true if an engine that uses trained models let another, without a model, make the result.
+	Untrained bool
 	// Understood lists the parts of the prompt that the engine followed, such as "watercolor". It is nil if they are
 	// unknown, and empty if there are none.
 	Understood []string

@@ -121,5 +121,5 @@ func New(c Config) (engine.Engine, error) {
 			"CUTROOM_ENGINE: %w; use %s, URLs of engine servers separated by commas, %sURL or %sURL",
 			err, Preview, openAI, comfyUI)
 	}
-	return pool, nil
+	return pool.WithImageToVideo(preview.New(c.Tools)), nil
 }

@@ -20,7 +20,7 @@ import (
 func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
 		"*preview.Engine":     {ImageToVideo: true},
-		"*engineserver.Pool":  {Prefetch: true},
+		"*engineserver.Pool":  {Prefetch: true, ImageToVideo: true},
 		"*openaimedia.Engine": {Prefetch: true, ImageToVideo: true},
 		"*comfyui.Engine":     {Prefetch: true, ImageToVideo: true},
 	}

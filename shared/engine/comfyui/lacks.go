@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 
 	"cutroom/shared/engine"
@@ -114,10 +115,7 @@ func (w *workflow) missing(classes map[string]*class) []string {
 		at := func(input string) string { return fmt.Sprintf("%.100q of node %s (%s)", input, id, n.Class) }
 		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
 			for _, one := range missingValue(c.input(name), n.Inputs[name], filledIn[id+"."+name], at(name)) {
-				if n.Meta.URL != "" {
-					one += ": fetch it from " + n.Meta.URL
-				}
-				lacks = append(lacks, one)
+				lacks = append(lacks, n.withSource(one, n.Inputs[name]))
 			}
 			if from, output, linked := link(n.Inputs[name]); linked {
 				if source := classes[w.graph[from].Class]; source != nil && output >= len(source.Output) {
@@ -138,6 +136,25 @@ func (w *workflow) missing(classes map[string]*class) []string {
 	}
 	slices.Sort(lacks)
 	return slices.Compact(lacks)
+}
+
+// modelFolders are ComfyUI's folders in models/, by the class of the node that loads a file from them.
+var modelFolders = map[string]string{
+	"CheckpointLoaderSimple": "checkpoints", "CLIPLoader": "text_encoders", "UNETLoader": "diffusion_models",
+	"FrameInterpolationModelLoader": "frame_interpolation", "LoraLoaderModelOnly": "loras", "VAELoader": "vae",
+}
+
+// withSource adds to a missing value where to fetch it, if the value is the node's model file. If the folder is known,
+// the text does not name the node, because several nodes may load the same file.
+func (n node) withSource(lack string, value any) string {
+	name := fmt.Sprint(value)
+	if n.Meta.URL == "" || path.Ext(name) != path.Ext(n.Meta.URL) {
+		return lack
+	}
+	if folder := modelFolders[n.Class]; folder != "" {
+		lack = fmt.Sprintf("models/%s/%.200s", folder, name)
+	}
+	return lack + ": fetch it from " + n.Meta.URL
 }
 
 func (c *class) input(name string) inputType {

@@ -113,7 +113,7 @@ func refusal(states []state) *engine.Error {
 	if unreachable {
 		return failed("The engine cannot be reached.", true, cause)
 	}
-	return failed("The engine does not meet this model's requirements.", false, cause)
+	return failed("The engine does not meet this model's requirements. The command cutroom doctor lists them.", false, cause)
 }
 
 func (p *pool) health(ctx context.Context) error {

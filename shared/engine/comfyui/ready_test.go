@@ -47,7 +47,7 @@ func TestBundledWorkflowsMatchComfyUI(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	s.Classes["VAELoader"] = []byte(`{"input":{"required":{"vae_name":[["wan_2.1_vae.safetensors"]]}},"output":["VAE"]}`)
-	want := `"qwen_image_vae.safetensors" for "vae_name" of node 3 (VAELoader): fetch it from ` +
+	want := "models/vae/qwen_image_vae.safetensors: fetch it from " +
 		"https://huggingface.co/Comfy-Org/Qwen-Image_ComfyUI/resolve/main/split_files/vae/qwen_image_vae.safetensors"
 	if lacks := newEngine(t, ready(t, serve(t, s))).Inspect(t.Context())[0].Lacks; len(lacks) != 1 || lacks["gen-image-2"][0] != want {
 		t.Errorf("without a file it lacks %q", lacks)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/panics"
 )
@@ -16,6 +17,8 @@ import (
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
+	// still makes videos from images, which engine servers cannot do. It may be nil.
+	still engine.Engine
 }
 
 type member struct {
@@ -44,7 +47,15 @@ func NewPool(servers ...Config) (*Pool, error) {
 	return p, nil
 }
 
-func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+// WithImageToVideo makes another engine, without a trained model, serve image to video. It must be called before the first run.
+func (p *Pool) WithImageToVideo(e engine.Engine) *Pool {
+	p.still = e
+	return p
+}
+
+func (p *Pool) Capabilities() engine.Capabilities {
+	return engine.Capabilities{Prefetch: true, ImageToVideo: p.still != nil}
+}
 
 func (p *Pool) Health(ctx context.Context) error {
 	checks := make(chan error, len(p.members))
@@ -73,6 +84,11 @@ func (m *member) check(ctx context.Context) (loaded []string, err error) {
 // Run chooses the least loaded server that accepts runs. Among equally loaded servers, it prefers one that has the
 // model in memory. If no server accepts runs, Run waits for the least loaded one.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
+	if spec.Kind == catalog.ImageToVideo && p.still != nil {
+		outcome, err := p.still.Run(ctx, spec, progress)
+		outcome.Untrained = true
+		return outcome, err
+	}
 	m := p.choose(ctx, spec.Model)
 	defer p.leave(m)
 	return m.Run(ctx, spec, progress)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/engine/engineserver/engineservertest"
@@ -88,6 +89,21 @@ func TestPoolDistributesRuns(t *testing.T) {
 		close(p.finish[name])
 	}
 	p.runs.Wait()
+}
+
+func TestAnotherEngineMakesVideosFromImages(t *testing.T) {
+	p, began, finish := newPool(t, "a"), make(chan string, 1), make(chan struct{})
+	close(finish)
+	p.WithImageToVideo(gated{began, "still", finish})
+	spec := newSpec(t)
+	spec.Kind = catalog.ImageToVideo
+	outcome, err := p.Run(t.Context(), spec, func(engine.Progress) {})
+	if err != nil || !outcome.Untrained {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if name := await.Receive(t, "began", began); name != "still" || !p.Capabilities().ImageToVideo {
+		t.Errorf("the run went to %s", name)
+	}
 }
 
 func TestPoolPrefersServersWithTheModelInMemory(t *testing.T) {

@@ -71,7 +71,8 @@ func (s *Signer) Sign(
 	if err != nil {
 		return job.Credentials{}, err
 	}
-	w := work{spec: spec, made: made, mime: mime, inputs: inputs, generative: s.config.Generative, at: now}
+	generative := s.config.Generative && !made.Untrained
+	w := work{spec: spec, made: made, mime: mime, inputs: inputs, generative: generative, at: now}
 	err = s.writeWithin(ctx, w, path)
 	if err != nil && ctx.Err() == nil && len(inputs) > 0 {
 		s.config.Logger.Warn("omitting the credentials of an input", "job", spec.Job, "error", err)

@@ -178,6 +178,16 @@ func TestEditedClipHasCredentials(t *testing.T) {
 	}
 }
 
+func TestResultsWithoutModelAreNotGenerative(t *testing.T) {
+	t.Parallel()
+	s := newSigning(t, true)
+	spec, path := engine.Spec{Model: "gen", Output: mediatest.Image{}.Make(t)}, filepath.Join(t.TempDir(), "signed")
+	summary, err := s.signer.Sign(t.Context(), spec, engine.Outcome{Untrained: true}, "image/png", path)
+	if err != nil || summary.SourceType != "algorithmicMedia" {
+		t.Errorf("%+v, %v", summary, err)
+	}
+}
+
 func TestEveryFormatIsSigned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

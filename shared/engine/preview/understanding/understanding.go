@@ -237,14 +237,14 @@ func ofScene(asked Request) Result {
 }
 
 func ofPicture(asked Request) Result {
-	r := Result{Understood: []string{"slow camera move"}, Notice: "The preview engine only moves the camera over the picture"}
+	r := Result{Understood: []string{"slow camera move"}, Notice: "The preview engine only moves the camera closer to the picture"}
 	if asked.Reference {
 		r.Understood, r.Notice = append(r.Understood, "last image"), r.Notice+", and fades to the last image"
 	}
 	r.Notice += ". "
 	if prompt := strings.TrimSpace(asked.Prompt); prompt != "" {
 		r.Ignored = []string{prompt}
-		r.Notice += "It does not show " + quoted(r.Ignored) + ". "
+		r.Notice += "It does so for every prompt, and ignores " + quoted(r.Ignored) + ". "
 	}
 	r.Notice += how
 	return r
