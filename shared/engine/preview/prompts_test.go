@@ -66,9 +66,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		holds               func(p played) bool // nil if the input stays unchanged
 	}{
 		{text, "a red sports car in the city", "", "city", "red sports car", func(p played) bool { return between(p.after[0], scenery("the ocean")) > 8 }},
-		{text, "a robot", "", "", "", func(p played) bool { return between(p.after[0], scenery("a city")) > 10 }},
 		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.warmth > 20 && between(p.after[0], scenery("the ocean")) > 8 }},
-		{both, "make it look like a Pixar movie", sample, "", "Pixar movie", nil},
 		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool {
 			cut, nearest, left := frames(t, p.path, catalog.Size{Width: 162, Height: 288})[0], math.Inf(1), 0
 			for x := 0; x <= 512-cut.width; x += 5 {
@@ -92,7 +90,6 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
 		}},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
-		{both, "anime only on the person", sample, "", "anime (person)", nil},
 		{both, "don't change anything", sample, "", "", nil},
 	} {
 		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]

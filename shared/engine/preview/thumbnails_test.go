@@ -88,7 +88,6 @@ func TestThumbnailsHavePictureColors(t *testing.T) {
 		right [3]uint32
 	}{
 		{"a clip that is not edited", catalog.Edit, input(t, clip, false), catalog.Size{Width: 320, Height: 160}, [3]uint32{0, 0, 255}},
-		{"a clip that is scaled", catalog.Edit, input(t, clip, false), catalog.Size{Width: 640, Height: 320}, [3]uint32{0, 0, 255}},
 		{"a clip that is larger than a poster", catalog.Edit, input(t, clip, false), catalog.Size{Width: 1440, Height: 722}, [3]uint32{0, 0, 255}},
 		{"a transparent picture", catalog.Image, input(t, clear.Make(t), true), catalog.Size{Width: 321, Height: 161}, [3]uint32{255, 255, 255}},
 	} {

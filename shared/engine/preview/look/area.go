@@ -320,7 +320,7 @@ func (asked *request) ground(prompt string, instruction []part, at int) Area {
 	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
 	e.args.clear = has(instruction, "transparent") || slices.ContainsFunc(instruction, func(p part) bool { return p.names("transparent") })
 	known := func(p part) bool {
-		return p.class != content || isPersonWord(p) || in("references", p.first.text) || in("transparent", p.first.text) ||
+		return p.class != content || isPersonWord(p) || len(p.arguments) > 0 && p.arguments[0].kinds == ratio || in("references", p.first.text) || in("transparent", p.first.text) ||
 			in("lights", p.first.text) || in("darks", p.first.text) || in("brights", p.first.text)
 	}
 	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })

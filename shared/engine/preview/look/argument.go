@@ -137,7 +137,7 @@ func (a arguments) proportion(otherwise float64) float64 { return cmp.Or(a.wante
 
 func (a arguments) shape(otherwise float64) string {
 	shape := a.proportion(otherwise)
-	for _, known := range [][2]int{{1, 1}, {16, 9}, {9, 16}, {4, 3}, {3, 4}, {4, 5}, {5, 4}, {3, 2}, {2, 3}, {21, 9}} {
+	for _, known := range [][2]int{{35, 45}, {1, 1}, {16, 9}, {9, 16}, {4, 3}, {3, 4}, {4, 5}, {5, 4}, {3, 2}, {2, 3}, {21, 9}} {
 		if math.Abs(shape-float64(known[0])/float64(known[1])) < 1e-6 {
 			return fmt.Sprintf("%d:%d", known[0], known[1])
 		}
@@ -220,6 +220,10 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 			a.numbers, a.unit = append(a.numbers, number), map[bool]kinds{true: share}[number < 1]
 		}}, 1
 	}
+	size := 1 // in tokens
+	if len(tokens) > 3 && (tokens[1].text == "x" || tokens[1].text == "by") && (in("millimeters", tokens[3].text) || units()[tokens[3].text] == pixels) {
+		word, size = word+"x"+tokens[2].text, 3 // "35 x 45 mm"
+	}
 	across, down, _ := strings.Cut(strings.Replace(word, "x", ":", 1), ":")
 	w, err := strconv.ParseFloat(across, 64)
 	h, err2 := strconv.ParseFloat(down, 64)
@@ -227,10 +231,12 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 		return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, 60*w+h), seconds }}, 1
 	}
 	if err == nil && err2 == nil && w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4 {
-		if w > 32 { // "1920x1080"
-			return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, 1
+		if len(tokens) > size && in("millimeters", tokens[size].text) {
+			size++
+		} else if w > 32 { // "1920x1080"
+			return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, size
 		}
-		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, 1
+		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, size
 	}
 	if n := numberOf(word); n > 0 && len(tokens) > 1 && (units()[tokens[1].text] != 0 || in("minutes", tokens[1].text) || in("ordinals", tokens[1].text)) {
 		word = strconv.Itoa(n) // "three seconds"

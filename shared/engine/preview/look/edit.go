@@ -204,11 +204,12 @@ func operations() []operation {
 			filters: filters{Shape: cropped}, size: shaped,
 		},
 		{
-			name: Passport, label: func(arguments) string { return "passport photo (35:45)" }, still: true,
-			filters: filters{Shape: func(_ arguments, c Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,%[1]g*min(ih,max(iw,ih)*%[2]g))':h='min(ih,min(iw/%[1]g,max(iw,ih)*%[2]g))'", 35.0/45, 2*cmp.Or(c.Face, 0.5)) + c.around()
+			name: Passport, label: func(a arguments) string { return "passport photo (" + a.shape(35.0/45) + ")" },
+			takes: ratio, still: true,
+			filters: filters{Shape: func(a arguments, c Clip) string {
+				return fmt.Sprintf("crop=w='min(iw,%[1]g*min(ih,max(iw,ih)*%[2]g))':h='min(ih,min(iw/%[1]g,max(iw,ih)*%[2]g))'", a.proportion(35.0/45), 2*cmp.Or(c.Face, 0.5)) + c.around()
 			}},
-			size: func(arguments, float64, float64) (float64, float64) { return 35, 45 },
+			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(35.0 / 45), 1 },
 		},
 		{
 			name: padded, label: func(a arguments) string {
@@ -260,10 +261,14 @@ func operations() []operation {
 			}},
 		},
 		{
-			name: "border", label: func(a arguments) string { return a.colorOr("white") + " border" },
+			name: "border", label: func(a arguments) string {
+				return a.colorOr("white") + map[bool]string{true: " polaroid"}[a.tall] + " border"
+			},
 			takes: paint | pixels | scale, still: true,
 			filters: filters{Late: func(a arguments, c Clip) string {
-				return fmt.Sprintf("drawbox=c=%s:t=%.0f", Hex(a.colorOr("white")), a.number(max(2, float64(min(c.Width, c.Height))/24*math.Pow(cmp.Or(a.scale, 1), 2))))
+				wide := a.number(max(2, float64(min(c.Width, c.Height))/24*math.Pow(cmp.Or(a.scale, 1), 2)))
+				foot := fmt.Sprintf(",drawbox=c=%s:t=fill:y=ih-%.0f", Hex(a.colorOr("white")), min(3*wide, float64(c.Height)/4))
+				return fmt.Sprintf("drawbox=c=%s:t=%.0f", Hex(a.colorOr("white")), wide) + map[bool]string{true: foot + a.during.Enable(c.Length)}[a.tall]
 			}},
 		},
 		{name: "zoom in slowly", takes: factor, filters: filters{Late: func(a arguments, c Clip) string { return a.glide(c, "t") }}},

@@ -1,7 +1,6 @@
 package look
 
 import (
-	"bufio"
 	"bytes"
 	"math"
 	"slices"
@@ -32,11 +31,7 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 	if err := invertAll.WriteM3D(&out); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(&out)
-	var text []string
-	for lines.Scan() {
-		text = append(text, lines.Text())
-	}
+	text := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(text) != 3+33*33*33 || text[0] != "in 35937" || text[1] != "out 65536" || text[2] != "values red green blue" {
 		t.Fatalf("%d lines, the first are %q", len(text), text[:3])
 	}

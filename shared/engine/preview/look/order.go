@@ -27,11 +27,17 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
 	if opening < 0 || opening == 0 && len(found) > 0 && !isUnspaced([]rune(last.last.text + " ")[0]) || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
 		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
-		if !in("writings", last.last.text) || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) {
+		says := len(found) > 1 && in("sayings", last.last.text) && announces(found[:len(found)-1])
+		if !in("writings", last.last.text) && !says || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) && !says {
 			return "", 0
 		}
 		for i, next := range tokens {
 			ends := in("joiners", next.text) || in("insides", next.text)
+			if says { // "see you in june", but not "see you at the top" or "see you in red"
+				ends = ends && slices.ContainsFunc(tokens[i:min(len(tokens), i+4)], func(t token) bool {
+					return directions()[t.text].set != nil || len(learned().meanings[t.text]) > 0 || classOf(t.text) >= placing
+				})
+			}
 			if i > 0 && (next.from-t.from > maxQuotation || next.clause != t.clause || ends && !capital(tokens[min(i+1, len(tokens)-1)])) {
 				return strings.TrimRight(prompt[t.from:next.from], " ,.;:"), next.from
 			}
@@ -132,6 +138,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			if colors()[word] && o.edit.name == "border" {
 				o.edit.args.color = word // "black frame"
 			}
+			o.edit.args.tall = o.edit.args.tall || word == "polaroid"
 		}
 		found = append(found, o)
 	}
@@ -215,7 +222,8 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			continue
 		}
 		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) || (o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) {
+			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) ||
+			(o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) || o.edit.name == "rotate" && o.given == 0 && hasPerson(instruction[:o.at]) {
 			p.class, p.means = content, meaning{}
 			continue
 		}
@@ -263,11 +271,14 @@ func implied(prompt string, instruction []part) (o ordered, found bool) {
 		name = map[bool]string{true: "skip the first", false: "trim"}[keeps == (span.To == 0)] // "keep only after 2 s"
 		o.edit.args.numbers = []float64{max(span.From, span.To)}
 	}
+	if !keeps && !cuts && len(times) == 1 {
+		return o, false
+	}
 	o.edit.operation = meant(name).edit
 	o.at, o.given = times[0], seconds
 	drop(instruction, func(p part) bool { return p.class != named })
 	instruction[o.at].class, instruction[o.at].means = named, meant(name)
-	return o, keeps || cuts || len(times) == 2
+	return o, true
 }
 
 // isTimely reports whether a word may stand next to the seconds to which a change is limited.

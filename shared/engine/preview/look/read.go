@@ -117,7 +117,8 @@ func parts(prompt string, known func(word string) bool) []part {
 		length := 1
 		for _, m := range vocabulary.meanings[texts[at]] {
 			if n := match(texts[at:], m.phrase); n > 0 && len(m.phrase) > len(means.phrase) &&
-				tokens[at+n-1].clause == tokens[at].clause && a.kinds != pixels {
+				tokens[at+n-1].clause == tokens[at].clause && a.kinds != pixels &&
+				!(in("halves", m.phrase[len(m.phrase)-1]) && at+n < len(texts) && isSecond(texts[at+n])) { // "first half second"
 				means, length = m, n
 			}
 		}
@@ -351,11 +352,19 @@ func plain(all []part) {
 			i > 0 && p.class == content && isPersonWord(*p) && (all[i-1].first.text == "of" || i > 1 && all[i-2].first.text == "of") {
 			p.class = filler
 		}
-		if strings.HasPrefix(p.first.text, "colo") && i > 1 && (in("keeps", all[i-1].first.text) || in("keeps", all[i-2].first.text)) {
-			p.class = content // "keep the colors"
+		if strings.HasPrefix(p.first.text, "colo") && i > 1 && p.class == filler && has(segmentAt(all[:i], i-1), "keeps") && about(segmentAt(all, i)) == Whole {
+			p.class = content // "keep a bit of the colors"
+		}
+		if in("kindas", p.first.text) && i+1 < len(all) && !all[i+1].means.inert() {
+			p.class, p.strength, p.arguments = filler, 0.5, nil
+		}
+		if clause := segmentAt(all, i); worded && p.class == content && has(clause, "pasts") && !has(clause, "wishes") && !slices.ContainsFunc(clause, func(p part) bool {
+			return p.class > filler || !p.means.inert()
+		}) {
+			p.class = filler // "my hands were shaking"
 		}
 		purpose = purpose || i > 0 && (in("purposes", p.first.text) && all[i-1].class != negation)
-		if i > 0 && in("afterSo", p.first.text) && all[i-1].first.text == "so" {
+		if i > 0 && in("afterSo", p.first.text) && all[i-1].first.text == "so" || in("reasons", p.first.text) {
 			ignorePurpose(all[i:])
 		}
 		if worded && p.class == named && strings.ContainsAny(emoji, p.first.text) {
@@ -364,14 +373,14 @@ func plain(all []part) {
 	}
 }
 
-// ignorePurpose turns the rest of a clause after "so" into fillers, unless it requests a change: "so the tower is on the
+// ignorePurpose turns the rest of a clause after "so" or "because" into fillers, unless it requests a change: "so the tower is on the
 // right", but not "so the sky is red".
 func ignorePurpose(rest []part) {
 	for i, p := range rest {
 		if p.class > filler || p.first.clause != rest[0].first.clause {
 			rest = rest[:i]
 			break
-		} else if !p.means.inert() {
+		} else if !p.means.inert() || len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
 			return
 		}
 	}
@@ -524,8 +533,16 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	spans := make([]Span, len(split))
 	for i, instruction := range split {
 		spans[i] = asked.order(prompt, instruction)
-		if i > 0 && spans[i-1] != (Span{}) && spans[i] == (Span{}) {
+		_, frozen := Find(asked.edits, freezeAt)
+		if frozen || i > 0 && spans[i-1] != (Span{}) && spans[i] == (Span{}) {
 			drop(instruction, func(p part) bool { return in("afterwards", p.first.text) }) // "then back to normal"
+		}
+		for k, changed := 0, ""; k < len(instruction) && spans[i] != (Span{}); k++ {
+			if name := instruction[k].means.name(); name != "" && cures[changed] == name {
+				drop(instruction[k:k+1], func(part) bool { return true }) // "blur the first second, then go sharp"
+			} else if name != "" {
+				changed = name
+			}
 		}
 	}
 	asked.pad()
@@ -686,10 +703,10 @@ func (asked *wishes) follow(instruction []part, generic **entry) (followed bool,
 
 // segmentAt returns the parts between the words for "and" around an index.
 func segmentAt(instruction []part, at int) []part {
-	from, to := at, at
-	for ; from > 0 && instruction[from-1].class != joiner; from-- {
+	from, to, clause := at, at, instruction[at].first.clause
+	for ; from > 0 && instruction[from-1].class != joiner && instruction[from-1].last.clause == clause; from-- {
 	}
-	for ; to < len(instruction) && instruction[to].class != joiner; to++ {
+	for ; to < len(instruction) && instruction[to].class != joiner && instruction[to].first.clause == clause; to++ {
 	}
 	return instruction[from:to]
 }

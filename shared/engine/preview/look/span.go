@@ -107,7 +107,7 @@ func isWhen(instruction []part) bool {
 		}
 		timed = timed || units()[p.first.text] == seconds
 	}
-	return timed && (in("whens", instruction[first].first.text) || in("sinces", instruction[first].first.text))
+	return timed && (in("whens", instruction[first].first.text) || has(instruction[first:min(first+2, len(instruction))], "sinces"))
 }
 
 // isUntimed reports whether an instruction names a time that was not read: "after the 2nd second".
