@@ -53,19 +53,14 @@ func TestWorkflowChecksEveryDeployment(t *testing.T) {
 		if got := strings.Join(order, ", "); got != "CHECK=-before, cdk deploy, check-deploy CONTEXT" {
 			t.Errorf("%s runs %s", name, got)
 		}
+		// A deployment to prod that waits for its review must not hold dev.
+		if group := w.Concurrency + w.Jobs[name].Concurrency; group != "deploy-"+name {
+			t.Errorf("%s is in the group %s", name, group)
+		}
 	}
 	// Without credentials, the number of zones for GPUs depends on this variable.
 	if w.Env["AWS_REGION"] != "${{ vars.AWS_REGION }}" {
 		t.Errorf("the assembly gets the region %q", w.Env["AWS_REGION"])
-	}
-}
-
-// A deployment to prod that waits for its review holds neither dev nor previews.
-func TestStagesWaitOnlyForThemselves(t *testing.T) {
-	w := deployWorkflow(t)
-	groups := []string{w.Jobs["dev"].Concurrency, w.Jobs["prod"].Concurrency, w.Jobs["preview"].Concurrency}
-	if want := []string{"deploy-dev", "deploy-prod", "deploy-${{ github.event.number }}"}; !slices.Equal(groups, want) || w.Concurrency != "" {
-		t.Errorf("the groups are %v, that of the run is %q", groups, w.Concurrency)
 	}
 }
 
@@ -79,9 +74,8 @@ func TestBootstrapCreatesTheRoleOfECS(t *testing.T) {
 
 // pullRequest is an event of GitHub.
 type pullRequest struct {
-	action, label string
-	// labeled is whether it has the label "preview", and closed its state.
-	labeled, closed bool
+	action, label   string
+	labeled, closed bool // whether it has the label "preview", and its state
 }
 
 // meets evaluates an expression of the workflow. GitHub's operators are Go's.
@@ -106,7 +100,6 @@ func TestPreviewsEndWithTheirLabel(t *testing.T) {
 		{"opened", "", false, false}: "", {"synchronize", "", true, false}: "deploy", {"labeled", "preview", true, false}: "deploy",
 		{"labeled", "bug", true, false}: "", {"unlabeled", "bug", true, false}: "", {"unlabeled", "preview", false, false}: "destroy",
 		{"closed", "", true, true}: "destroy", {"closed", "", false, true}: "destroy", {"reopened", "", true, false}: "deploy",
-		// After the merge
 		{"labeled", "released", true, true}: "", {"unlabeled", "bug", true, true}: "", {"unlabeled", "preview", false, true}: "destroy",
 		{"labeled", "preview", true, true}: "destroy",
 	} {

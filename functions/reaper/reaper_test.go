@@ -35,7 +35,6 @@ func TestBrokenEventsFail(t *testing.T) {
 		if err != nil || strings.Count(string(got), "itemIdentifier") != records+1 {
 			t.Errorf("%.80s: %.100s, %v", body, got, err)
 		}
-		// Lambda counts no error if only some messages failed.
 		if got, err := invoke(context.Background(), []byte(failing+`]}`)); err == nil {
 			t.Errorf("%.80s, all failed: %.100s", body, got)
 		}
