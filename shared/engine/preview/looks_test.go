@@ -130,9 +130,7 @@ func TestModifiersChangePicture(t *testing.T) {
 		{"a hint of film noir", func(b, a traits) bool { return a.color > 0.3*b.color && a.color < 0.7*b.color }},
 		{"more vivid", func(b, a traits) bool { return a.color > 1.4*b.color }},
 		{"high contrast", func(b, a traits) bool { return a.contrast > 1.15*b.contrast }},
-		{"softer", func(b, a traits) bool { return a.edges < b.edges }},
 		{"tint it green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
-		{"vignette", func(b, a traits) bool { return a.middle-a.borders > b.middle-b.borders+10 }},
 		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
 	}
 	var specs []engine.Spec

@@ -34,8 +34,8 @@ func quotedAt(prompt string, found []part, tokens []token) (text string, end int
 		for i, next := range tokens {
 			ends := in("joiners", next.text) || in("insides", next.text)
 			if says { // "see you in june", but not "see you at the top" or "see you in red"
-				ends = ends && slices.ContainsFunc(tokens[i:min(len(tokens), i+4)], func(t token) bool {
-					return directions()[t.text].set != nil || len(learned().meanings[t.text]) > 0 || classOf(t.text) >= placing
+				ends = ends && slices.ContainsFunc(tokens[min(i+1, len(tokens)):min(len(tokens), i+3)], func(t token) bool {
+					return directions()[t.text].set != nil || slices.ContainsFunc(learned().meanings[t.text], func(m meaning) bool { return len(m.phrase) == 1 }) || classOf(t.text) >= placing
 				})
 			}
 			if i > 0 && (next.from-t.from > maxQuotation || next.clause != t.clause || ends && !capital(tokens[min(i+1, len(tokens)-1)])) {

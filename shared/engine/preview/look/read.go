@@ -380,12 +380,15 @@ func ignorePurpose(rest []part) {
 		if p.class > filler || p.first.clause != rest[0].first.clause {
 			rest = rest[:i]
 			break
-		} else if !p.means.inert() || len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
+		} else if reason := p.means.edit != nil && in("reasons", rest[0].first.text); reason && !in("states", rest[max(0, i-1)].last.text) {
+			rest = rest[:i] // but not "because it is slow"
+			break
+		} else if !reason && !p.means.inert() || len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
 			return
 		}
 	}
 	for i := range rest {
-		rest[i].class, rest[i].arguments = filler, nil
+		rest[i].class, rest[i].means, rest[i].arguments = filler, meaning{}, nil
 	}
 }
 
