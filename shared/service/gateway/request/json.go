@@ -154,7 +154,8 @@ func atMost(n int, text []byte, character string) bool {
 }
 
 // checkNesting checks the depth and the numbers of members and values before the body is parsed.
-func checkNesting(body []byte) *apierror.Error {
+func (r *jsonReader) checkNesting() *apierror.Error {
+	body := r.source.Bytes() // long strings are already cut out
 	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing and usually
 	// enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&

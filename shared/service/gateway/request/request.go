@@ -74,11 +74,11 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	if route == catalog.Transcriptions {
 		return parseForm(body, caller)
 	}
-	if problem := checkNesting(body); problem != nil {
-		return nil, problem
-	}
 	s := newScan(route, body)
 	defer s.free()
+	if problem := s.reader.checkNesting(); problem != nil {
+		return nil, problem
+	}
 	if err := s.body(); err != nil {
 		return nil, notJSON(err)
 	}

@@ -3,7 +3,6 @@ package request
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"sort"
 	"unicode/utf8"
 
@@ -43,13 +42,10 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 			break
 		}
 		start := i + quote
-		end, valid := endOfText(body, start+1)
-		if !valid {
-			// Leave the string to the parser, which either reports the error or accepts the string after all.
-			end = jsonedit.EndOfString(body, start)
-		}
+		end := jsonedit.EndOfString(body, start)
 		i = end + 1
-		if !valid || end-start-1 < long || !isValue(body[:start]) {
+		// Leave invalid strings to the parser, which either reports the error or accepts the string after all.
+		if end == len(body) || end-start-1 < long || !isValue(body[:start]) || !isText(body[start+1:end]) {
 			continue
 		}
 		if len(s.bytes)+start+1-copied > maxSkeleton {
@@ -96,63 +92,43 @@ func isValue(before []byte) bool {
 	return false
 }
 
-// Each constant is a word that repeats one byte eight times.
-const (
-	lows    = 0x0101010101010101
-	highs   = 0x8080808080808080
-	quotes  = lows * '"'
-	slashes = lows * '\\'
-	spaces  = lows * ' '
-)
-
-// special returns a word in which the highest bit of a byte is set if the byte is a quote, a backslash, a control
-// character or not ASCII. Bytes above the lowest such byte may be marked by mistake.
-func special(word uint64) uint64 {
-	quote, slash := word^quotes, word^slashes
-	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs
+// isText reports whether the inside of a string is valid. It returns false for four-digit escapes, which it does not
+// check.
+func isText(inside []byte) bool {
+	for rest := inside; ; {
+		slash := bytes.IndexByte(rest, '\\')
+		if slash < 0 {
+			return !hasControl(inside) && utf8.Valid(inside)
+		}
+		if !isShortEscape(rest[slash+1]) {
+			return false
+		}
+		rest = rest[slash+2:]
+	}
 }
 
-// endOfText returns the index of the quote that ends the string whose text starts at i. valid is
-// false if the text is invalid or has a four-digit escape, which is not checked here.
-func endOfText(body []byte, i int) (end int, valid bool) {
-	for {
-		for i+32 <= len(body) { // the processor handles four words in parallel
-			words := body[i : i+32]
-			if special(binary.LittleEndian.Uint64(words))|special(binary.LittleEndian.Uint64(words[8:]))|
-				special(binary.LittleEndian.Uint64(words[16:]))|special(binary.LittleEndian.Uint64(words[24:])) != 0 {
-				break
-			}
-			i += 32
-		}
-		for ; i+8 <= len(body); i += 8 {
-			if found := special(binary.LittleEndian.Uint64(body[i:])); found != 0 {
-				i += bits.TrailingZeros64(found) / 8
-				break
-			}
-		}
-		if i >= len(body) {
-			return 0, false
-		}
-		switch c := body[i]; {
-		case c == '"':
-			return i, true
-		case c == '\\':
-			if i+1 >= len(body) || !isShortEscape(body[i+1]) {
-				return 0, false
-			}
-			i += 2
-		case c < ' ':
-			return 0, false
-		case c < utf8.RuneSelf:
-			i++ // fewer than eight bytes remain
-		default:
-			r, size := utf8.DecodeRune(body[i:])
-			if r == utf8.RuneError && size == 1 {
-				return 0, false
-			}
-			i += size
+// highs marks the highest bit of each byte of a word. spaces is a word of spaces.
+const (
+	highs  = 0x8080808080808080
+	spaces = 0x2020202020202020
+)
+
+func hasControl(text []byte) bool {
+	for ; len(text) >= 32; text = text[32:] { // the processor handles four words in parallel
+		a, b := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
+		c, d := binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
+		// Subtracting a space sets the highest bit of a control character. A mark that is only due to a borrow is above
+		// the mark of a control character.
+		if ((a-spaces)&^a|(b-spaces)&^b|(c-spaces)&^c|(d-spaces)&^d)&highs != 0 {
+			return true
 		}
 	}
+	for _, c := range text {
+		if c < ' ' {
+			return true
+		}
+	}
+	return false
 }
 
 func isShortEscape(c byte) bool {
