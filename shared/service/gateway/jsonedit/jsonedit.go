@@ -57,31 +57,25 @@ func New(text []byte, edits []Edit) Edited {
 
 func (e Edited) Len() int { return e.length }
 
-func (e Edited) Bytes() []byte {
-	out := bytes.NewBuffer(make([]byte, 0, e.length))
-	e.CopyTo(out)
-	return out.Bytes()
+// AppendPieces appends the pieces of the edited text, which are not copied.
+func (e Edited) AppendPieces(pieces [][]byte) [][]byte {
+	at := 0
+	for _, change := range e.edits {
+		pieces = append(pieces, e.text[at:change.From], change.With)
+		at = change.To
+	}
+	return append(pieces, e.text[at:])
 }
+
+func (e Edited) Bytes() []byte { return bytes.Join(e.AppendPieces(nil), nil) }
 
 // Reader returns a reader of the edited text, which does not copy it.
 func (e Edited) Reader() io.Reader {
-	pieces, at := make([]io.Reader, 0, 2*len(e.edits)+1), 0
-	for _, change := range e.edits {
-		pieces = append(pieces, bytes.NewReader(e.text[at:change.From]), bytes.NewReader(change.With))
-		at = change.To
+	var readers []io.Reader
+	for _, piece := range e.AppendPieces(nil) {
+		readers = append(readers, bytes.NewReader(piece))
 	}
-	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
-}
-
-// CopyTo writes the edited text to a writer, which must remember its first error.
-func (e Edited) CopyTo(w io.Writer) {
-	at := 0
-	for _, change := range e.edits {
-		_, _ = w.Write(e.text[at:change.From])
-		_, _ = w.Write(change.With)
-		at = change.To
-	}
-	_, _ = w.Write(e.text[at:])
+	return io.MultiReader(readers...)
 }
 
 func Replace(value gjson.Result, with []byte) Edit {

@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/net/http/httpguts"
+	"golang.org/x/sys/unix"
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/trace"
@@ -29,6 +30,8 @@ const (
 	maxInterim = 8
 	// sentTime is how long to wait for the rest of a request to be written when its response is already complete.
 	sentTime = 10 * time.Millisecond
+	// usualPieces is the number of pieces of a request with a few edits. A request with more takes another allocation.
+	usualPieces = 8
 )
 
 var (
@@ -45,7 +48,6 @@ type h1Conn struct {
 	transport *h1Transport
 	raw       syscall.RawConn
 	reader    *bufio.Reader
-	writer    *bufio.Writer
 	// used is when the last call ended, or zero for a new connection.
 	used time.Time
 
@@ -55,16 +57,19 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written completely. It is nil if no large request is being written.
+	// requestHead is the request's head, and unsent are the pieces of the request that are not written yet.
+	requestHead []byte
+	unsent      net.Buffers
+	// sent receives whether the rest of a request was written completely. It is nil if no rest is being written.
 	sent chan bool
 	stop func() bool
 
 	mu          sync.Mutex
 	interrupted bool
 
-	// onEnd is the method interrupt, and look is the method peek. Making such a value allocates, so they are kept.
-	onEnd func()
-	look  func(fd uintptr)
+	// onEnd, look and push are the methods interrupt, peek and write. Making such a value allocates, so they are kept.
+	onEnd      func()
+	look, push func(fd uintptr)
 	// idle is the result of peek, which may read a byte into unexpected.
 	idle       bool
 	unexpected [1]byte
@@ -72,8 +77,8 @@ type h1Conn struct {
 
 func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	lazy := &httpserver.LazyConn{Conn: conn}
-	c := &h1Conn{conn: lazy, transport: t, writer: bufio.NewWriter(lazy)}
-	c.reader, c.onEnd, c.look = bufio.NewReader(c), c.interrupt, c.peek
+	c := &h1Conn{conn: lazy, transport: t}
+	c.reader, c.onEnd, c.look, c.push = bufio.NewReader(c), c.interrupt, c.peek, c.write
 	if socket, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = socket.SyscallConn() // an error means that the connection is closed, so the next call fails
 	}
@@ -147,26 +152,44 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange writes a large request concurrently, because the server may respond before it has read all of it.
+// exchange writes as much of the request as the connection's buffer takes. It writes the rest concurrently, because the
+// server may respond before it has read all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
 	}
-	if request.Body.Len() <= maxWrittenFirst {
-		if err := c.send(target, request); err != nil {
-			return Reply{}, err
-		}
-		return c.receive()
+	c.requestHead = appendHead(c.requestHead[:0], target, request)
+	c.unsent = request.Body.AppendPieces(append(make(net.Buffers, 0, usualPieces), c.requestHead))
+	if c.raw != nil {
+		_ = c.raw.Control(c.push) // this fails if the connection is closed, and then the next write fails too
 	}
-	c.sendLater(target, request)
+	if rest := c.unsent; len(rest) > 0 {
+		c.sendLater(rest)
+	}
+	c.unsent = nil
 	return c.receive()
 }
 
-func (c *h1Conn) sendLater(target *url.URL, request Request) {
+// write writes pieces without blocking, because package net's connections are non-blocking. It ignores errors, because
+// the next write fails too.
+func (c *h1Conn) write(fd uintptr) {
+	n, _ := unix.Writev(int(fd), c.unsent)
+	for len(c.unsent) > 0 && n >= len(c.unsent[0]) {
+		n -= len(c.unsent[0])
+		c.unsent = c.unsent[1:]
+	}
+	if n > 0 {
+		c.unsent[0] = c.unsent[0][n:]
+	}
+}
+
+func (c *h1Conn) sendLater(rest net.Buffers) {
 	sent := make(chan bool, 1)
 	c.sent = sent
-	// A write error does not matter. The outcome depends only on the response.
-	go func() { sent <- c.send(target, request) == nil }()
+	go func() {
+		_, err := rest.WriteTo(c.conn)
+		sent <- err == nil // the error does not matter, because the outcome depends only on the response
+	}()
 }
 
 // awaitSent waits until the request's body is no longer in use. The connection must be closed first.
@@ -222,12 +245,8 @@ func (c *h1Conn) peek(fd uintptr) {
 	c.idle = err == syscall.EAGAIN || err == syscall.EINTR
 }
 
-func (c *h1Conn) send(target *url.URL, r Request) error {
-	w := c.writer
-	field := func(name, value string) {
-		_, _ = w.WriteString(name)
-		_, _ = w.WriteString(value)
-	}
+func appendHead(out []byte, target *url.URL, r Request) []byte {
+	field := func(name, value string) { out = append(append(out, name...), value...) }
 	field("POST ", target.EscapedPath())
 	if target.RawQuery != "" {
 		field("?", target.RawQuery)
@@ -252,11 +271,8 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	if r.Traceparent != "" {
 		field("\r\n"+trace.Header+": ", r.Traceparent)
 	}
-	_, _ = w.WriteString("\r\nContent-Length: ")
-	_, _ = w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(r.Body.Len()), 10))
-	_, _ = w.WriteString("\r\n\r\n")
-	r.Body.CopyTo(w)
-	return w.Flush()
+	out = strconv.AppendInt(append(out, "\r\nContent-Length: "...), int64(r.Body.Len()), 10)
+	return append(out, "\r\n\r\n"...)
 }
 
 // readHead reads a response's head the way http.ReadResponse does (see FuzzWire). It rejects ambiguous heads, such as

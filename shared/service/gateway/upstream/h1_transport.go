@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the size in bytes of the largest request that is written completely before its
-// response is read. It fits into a connection's buffers, so writing it does not block.
-const maxWrittenFirst = 32 << 10
-
 // h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport uses
 // two goroutines per connection, and switching to them takes longer than the rest of a call.
 type h1Transport struct {
