@@ -62,6 +62,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	if c.route.IsAudio() && audioType(r.ContentType)[0] != jsonType[0] {
 		c.settle()
 		c.setUsed(c.w.Header())
+		c.read(r)
 		writeWhole(c.w, http.StatusOK, audioType(r.ContentType), body)
 		return nil
 	}
@@ -94,8 +95,15 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	}
 	c.keepResponse(*written)
 	c.setUsed(c.w.Header())
+	c.read(r)
 	writeJSON(c.w, http.StatusOK, *written)
 	return nil
+}
+
+// read ends the call to the upstream before the response is sent, because a caller may read it slowly.
+func (c *completion) read(r upstream.Reply) {
+	_ = r.Body.Close() // the response was read completely
+	c.release()
 }
 
 // readAnswer appends the body to a buffer. While it reads, it acquires memory for all copies of the

@@ -132,13 +132,13 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	c.stream.startKeepAlive()
 	model := c.serving.Model.ID
 	span := c.startSpan(l)
+	c.held, c.span = l, span
 	f := c.attempt(l, span.parent)
 	if f == nil {
-		c.endSpan(span, Succeeded)
-		l.Release(upstream.Result{}, c.gateway.config.Now())
-		c.gateway.config.Observer.Attempted(Attempt{model, l.Name(), Succeeded})
+		c.release()
 		return nil
 	}
+	c.held = upstream.Slot{}
 	if c.r.Context().Err() != nil {
 		f.outcome, f.tryNext = Abandoned, false
 	}
@@ -154,6 +154,18 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 		c.log(slog.LevelWarn, "upstream call failed", about...)
 	}
 	return f
+}
+
+// release frees the slot of an upstream whose response has been read completely. It may be called more than once.
+func (c *completion) release() {
+	if c.held == (upstream.Slot{}) {
+		return
+	}
+	l := c.held
+	c.held = upstream.Slot{}
+	c.endSpan(c.span, Succeeded)
+	l.Release(upstream.Result{}, c.gateway.config.Now())
+	c.gateway.config.Observer.Attempted(Attempt{c.serving.Model.ID, l.Name(), Succeeded})
 }
 
 func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {

@@ -43,6 +43,9 @@ type completion struct {
 	tried   [maxAttempts]upstream.Slot
 	counter tokenCounter
 	stream  *streamWriter
+	// held is the slot of the current attempt, and span its span.
+	held upstream.Slot
+	span upstreamSpan
 	// upstream is the name of the upstream that was called last.
 	upstream string
 	// requestSent means that an upstream has received the request and may have used tokens.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,22 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 			if got := await.Receive(t, "g.entered", g.entered); got != "more" {
 				t.Errorf("%q arrived, want the waiting call", got)
 			}
+		}
+	}
+}
+
+// A caller that does not read its response must not keep the slot of a server that has answered.
+func TestUnreadResponseFreesItsSlot(t *testing.T) {
+	u := newUpstream(t, func(c *call) {
+		c.json(200, `{"choices":[{"message":{"content":"`+strings.Repeat("x", 4<<20)+`"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	})
+	row := strings.Replace(narrowRow, "queue: {calls: 3, wait: 1m}, ", "", 1)
+	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{u}, socketBuffer: 4 << 10})
+	body := `{"model":"small","messages":[{"role":"user","content":"a"}]}`
+	for range 3 {
+		got := w.leaveUnread(1, 4<<10, "POST /v1/chat/completions HTTP/1.1", body, regexp.MustCompile("^HTTP/1.1 [0-9]+"))
+		if got[answered] != 1 {
+			t.Errorf("after unread responses, the server's only slot is not free: %v", got)
 		}
 	}
 }
