@@ -169,16 +169,14 @@ repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Run the stages concurrently: most tests mostly wait, so two processors are busy only with many packages at a time.
+# Run five sequences of stages concurrently, which test at most eight packages at a time. The tests of the deployment
+# and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
+# time, each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!
-in_turn console >test-output/console.log 2>&1 &
+in_turn console functions engine >test-output/console.log 2>&1 &
 console=$!
-in_turn functions engine >test-output/functions.log 2>&1 &
-functions=$!
-in_turn deploy >test-output/deploy.log 2>&1 &
-deploy=$!
-in_turn programs >test-output/programs.log 2>&1 &
+in_turn deploy programs >test-output/programs.log 2>&1 &
 programs=$!
 in_turn services >test-output/services.log 2>&1 &
 services=$!
@@ -186,8 +184,6 @@ took "go test of the repository" repository
 took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
 took "go test of the services, the rest" finished services.log "$services"
-took "go test of programs, the rest" finished programs.log "$programs"
-took "go test of the deployment, the rest" finished deploy.log "$deploy"
-took "go test of functions and of the engine server, the rest" finished functions.log "$functions"
-took "go test of the console, the rest" finished console.log "$console"
+took "go test of the deployment and of programs, the rest" finished programs.log "$programs"
+took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
 took "go test of the server, the rest" finished server.log "$server"
