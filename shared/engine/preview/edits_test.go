@@ -217,6 +217,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		"in Schwarzweiß von Sekunde 0,3 bis 0,7":         func(s float64) bool { return s >= 0.3 && s < 0.7 },
 		"rain in the last 0.5 seconds":                   func(s float64) bool { return s >= 0.5 },
 		"mirror for the first half second":               func(s float64) bool { return s < 0.5 },
+		"mirror it for the last quarter":                 func(s float64) bool { return s >= 0.75 },
 		"a thick red border for the first half second":   func(s float64) bool { return s < 0.5 },
 		"denoise it for the first half second":           func(float64) bool { return false },
 		`the text "Hello" at the top, from 0.5 s to 1 s`: func(s float64) bool { return s >= 0.5 },

@@ -150,7 +150,7 @@ func spare(all []part) {
 		switch {
 		case same(before) && (in("exceptions", all[before].first.text) || before > 0 && (last || all[before-1].whole) && in("buts", all[before].first.text)):
 			all[before].class, all[i].class, all[i].means, all[i].spared = filler, filler, meaning{}, area
-		case same(before) && in("leaves", all[before].first.text) && !(same(after) && all[after].class == thing): // not "lass … weg"
+		case same(before) && in("leaves", all[before].first.text) && !(same(after) && all[after].class == thing) && !has(segmentAt(all, i), "becomings"): // not "lass … weg" or "lass mich jung aussehen"
 			all[before].class = negation
 		case same(after) && in("unchanged", all[after].first.text):
 			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area

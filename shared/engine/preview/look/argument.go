@@ -215,6 +215,10 @@ func argumentAt(prompt string, tokens []token) (argument, int) {
 			return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, number), seconds }}, next + 1
 		}
 	}
+	part := map[bool]float64{in("quarters", word): 0.25, in("thirds", word): 1.0 / 3}[true]
+	if part > 0 && !(len(tokens) > 1 && isSecond(tokens[1].text)) { // not "the third second"
+		return argument{share, func(a *arguments) { a.numbers, a.unit = append(a.numbers, part), share }}, 1
+	}
 	if ok {
 		return argument{factor | share, func(a *arguments) {
 			a.numbers, a.unit = append(a.numbers, number), map[bool]kinds{true: share}[number < 1]

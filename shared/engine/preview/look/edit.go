@@ -113,6 +113,9 @@ func operations() []operation {
 	cropped := func(a arguments, c Clip) string {
 		return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
 	}
+	central := func(a arguments, length float64) (from, to float64) {
+		return (length - a.number(1)) / 2, (length + a.number(1)) / 2
+	}
 	return append(grounds(), []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
@@ -123,12 +126,7 @@ func operations() []operation {
 			}
 			return 0, a.number(1)
 		}),
-		cutOut(middle, func(a arguments, length float64) (from, to float64) {
-			return (length - a.number(1)) / 2, (length + a.number(1)) / 2
-		}),
-		gap(middleOut, func(a arguments, length float64) (from, to float64) {
-			return (length - a.number(1)) / 2, (length + a.number(1)) / 2
-		}),
+		cutOut(middle, central), gap(middleOut, central),
 		gap(partOut, func(a arguments, _ float64) (from, to float64) { return a.numbers[0], a.numbers[1] }),
 		{
 			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %.3gx", a.slower()) },
@@ -305,7 +303,7 @@ const shortest = 0.2
 func cutOut(name string, kept func(a arguments, length float64) (from, to float64)) operation {
 	span := func(a arguments, length float64) (from, to float64) {
 		if a.unit == share {
-			a.numbers = []float64{length / 2}
+			a.numbers = []float64{length * a.number(1)}
 		}
 		from, to = kept(a, length)
 		from = max(0, min(from, length))
@@ -330,7 +328,7 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		label: func(a arguments) string {
 			switch {
 			case a.unit == share:
-				return strings.Replace(name, "trim", "first", 1) + " half"
+				return strings.NewReplacer("trim", "first", " 50%", " half").Replace(fmt.Sprintf("%s %.0f%%", name, 100*a.number(1)))
 			case name != "trim":
 				return fmt.Sprintf("%s %g s", name, a.number(1))
 			case len(a.numbers) > 1:

@@ -69,6 +69,7 @@ func modifiers() []modifier {
 		{"purple", color(305, 0.13, -0.01)}, {"pink", color(352, 0.125, 0.02)}, {"brown", color(58, 0.065, -0.06)},
 		{"white", by(saturate(0.3), light(0.17), contrast(0.85, 0.75))},
 		{"black", by(saturate(0.4), light(-0.2), contrast(1.15, 0.4))},
+		{"less red", by(shift(26, 50, 0, 0.6))},
 		{"gray", by(saturate(0.08), contrast(1.1, 0.5))},
 	}
 }

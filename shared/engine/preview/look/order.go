@@ -105,9 +105,6 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 		}
 		asked.blurred = asked.blurred || p.means.edit.name == padded && p.names("blurs")
 		switch last := len(found) - 1; {
-		case writes && p.means.edit.name == Title && !p.writes():
-			p.class, p.means = filler, meaning{} // the quotation stands for "the text"
-			continue
 		case last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" && found[last].takes(p.arguments[0]):
 			found[last].give(p.arguments[0]) // "letterbox to 16:9"
 			p.class, p.means = filler, meaning{}
@@ -116,18 +113,16 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			found[last].edit.args = arguments{unit: angle, numbers: []float64{180}} // "dreh es auf den Kopf"
 			p.class, p.means = filler, meaning{}
 			continue
-		case last >= 0 && p.means.edit.name == found[last].edit.name && !p.means.edit.needs && len(p.arguments) == 0:
-			p.class, p.means = filler, meaning{} // "rotate it a quarter turn left"
+		case writes && p.means.edit.name == Title && !p.writes(), // the quotation stands for "the text"
+			last >= 0 && p.means.edit.name == found[last].edit.name && !p.means.edit.needs && len(p.arguments) == 0: // "rotate it a quarter turn left"
+			p.class, p.means = filler, meaning{}
 			continue
-		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text):
+		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text), len(found) == maxOrdered:
 			p.class, p.means = content, meaning{}
 			continue
 		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
 			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
 			found = found[:last]
-		case len(found) == maxOrdered:
-			p.class, p.means = content, meaning{}
-			continue
 		}
 		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
 		o.limits = p.means.edit.isSpan() && segment(instruction, i) // "slow motion for the last 2 seconds"
@@ -159,7 +154,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 	drop(instruction, func(p part) bool {
 		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
 			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
-				o.given&units()[p.first.text] != 0 || (o.given&seconds != 0 || o.edit.isSpan()) && (in("spans", p.first.text) || in("keeps", p.first.text) || in("onlys", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
+				o.given&units()[p.first.text] != 0 || p.class != named && (o.given&seconds != 0 || o.edit.isSpan()) && (in("spans", p.first.text) || in("keeps", p.first.text) || in("onlys", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
 		})
 	})
 	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
@@ -198,6 +193,7 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			o.edit.args.numbers = []float64{map[bool]float64{true: 1.4, false: 3}[s < 1]} // "a bit louder"
 		}
 		near := segmentAt(instruction, o.at)
+		titles := slices.DeleteFunc(slices.Clone(asked.edits), func(e Edit) bool { return e.name != Title })
 		if o.edit.name == "fade in and out" && (o.given&end != 0 || p.first == p.last && has(near, "outs")) {
 			o.edit.operation = meant("fade out").edit
 		}
@@ -212,17 +208,14 @@ func (asked *request) order(prompt string, instruction []part) (span Span) {
 			tempo := in("speeds", strings.Join(p.means.phrase, " ")) && other.edit.name == "slow motion" // "slow it to 25% speed"
 			return other.at != o.at && (tempo || o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && (other.given != 0 || isSecond(instruction[other.at].last.text)))
 		}
-		if o.given == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) && slices.ContainsFunc(found, same) {
-			p.class, p.means = filler, meaning{} // "schneide auf die ersten 3 Sekunden"
-			continue
-		}
 		crops := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" })
-		if o.edit.isSpan() && o.given == 0 && crops || turns && o.edit.name == Loop && o.given == 0 {
-			p.class, p.means = filler, meaning{} // "cut to 9:16", "a boomerang loop"
+		if o.given == 0 && (o.edit.isSpan() && crops || turns && o.edit.name == Loop || // "cut to 9:16", "a boomerang loop"
+			!slices.ContainsFunc(p.means.phrase, isSecond) && slices.ContainsFunc(found, same)) { // "schneide auf die ersten 3 Sekunden"
+			p.class, p.means = filler, meaning{}
 			continue
 		}
-		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || titles(asked.edits) == maxTitles) ||
-			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&o.edit.required() == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) ||
+		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || len(titles) == maxTitles) ||
+			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&map[bool]kinds{true: quotation, false: o.edit.takes}[o.edit.name == Title] == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) ||
 			(o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) || o.edit.name == "rotate" && o.given == 0 && hasPerson(instruction[:o.at]) {
 			p.class, p.means = content, meaning{}
 			continue
@@ -303,10 +296,7 @@ func boxIn(instruction []part) string {
 		return ""
 	}
 	box := "black"
-	for _, near := range []int{at - 1, at + 1, at} {
-		if near < 0 || near >= len(instruction) {
-			continue
-		}
+	for near := max(0, at-1); near <= min(at+1, len(instruction)-1); near++ {
 		p := &instruction[near]
 		if m := p.means.modifier; m != nil && m.isColor() {
 			box = m.name
@@ -318,8 +308,8 @@ func boxIn(instruction []part) string {
 	return box
 }
 
-// isSpan reports whether an edit keeps the first or the last seconds.
-func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" }
+// isSpan reports whether an edit keeps the first, the last or the middle seconds.
+func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
 
 // segment reports whether another change applies only to the seconds that the phrase names: "mute the first 3 seconds",
 // "slow motion for the last 2 seconds".
@@ -373,15 +363,6 @@ func (o *ordered) freeze(instruction []part) {
 // maxTitles limits how many texts a prompt can write.
 const maxTitles = 4
 
-func titles(edits []Edit) (n int) {
-	for _, e := range edits {
-		if e.name == Title {
-			n++
-		}
-	}
-	return n
-}
-
 // ordered is an edit whose arguments are still being collected.
 type ordered struct {
 	edit Edit
@@ -390,14 +371,6 @@ type ordered struct {
 	given kinds
 	// limits means that the edit only says which seconds the others are limited to.
 	limits bool
-}
-
-// required returns the kinds of arguments that a phrase needs to request anything.
-func (o *operation) required() kinds {
-	if o.takes&quotation != 0 {
-		return quotation
-	}
-	return o.takes
 }
 
 // inert reports whether a meaning is a phrase that names no edit, such as "comic sans".
@@ -434,17 +407,17 @@ func spread(instruction []part, at int, found []ordered, modified bool) {
 			next++
 		}
 		before := next - 1
-		for before >= 0 && found[before].limits && a.kinds&seconds == 0 {
+		for before >= 0 && found[before].limits && a.kinds&seconds == 0 && (a.kinds&share == 0 || found[before].at+1 < at) {
 			before--
 		}
 		nearest := []int{before, next}
 		if next > 0 && count(instruction[found[next-1].at:at], joiner) > 0 {
 			nearest = []int{next, before}
 		}
-		timed := a.kinds == angle|seconds|factor && (precedes("sinces", instruction, at) || precedes("untils", instruction, at) ||
+		timed := a.kinds&share != 0 && precedes("durings", instruction, at) || a.kinds == angle|seconds|factor && (precedes("sinces", instruction, at) || precedes("untils", instruction, at) ||
 			precedes("tos", instruction, at) && slices.ContainsFunc(instruction[:at], func(p part) bool { return in("sinces", p.first.text) })) // "from 1 to 2 s"
 		for _, n := range nearest {
-			if timed && n >= 0 && n < len(found) && found[n].edit.takes&seconds == 0 {
+			if n >= 0 && n < len(found) && (timed && found[n].edit.takes&seconds == 0 || a.kinds == share && found[n].at+1 < at) {
 				continue
 			}
 			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {

@@ -64,17 +64,12 @@ func (asked *request) of(area Area) *wishes {
 // Scenery is like Parse, but for a picture that was painted from the prompt: it allows at most one
 // mood. The seed varies the look even if the prompt requests none.
 func Scenery(prompt string, seed uint32) Look {
-	asked := scenery(prompt, nil)
+	asked := newRequest(1).read(prompt, nil)
 	return asked.look(seed)
 }
 
 func ReadScenery(prompt string, known func(word string) bool) Result {
-	asked := scenery(prompt, known)
-	return asked.result()
-}
-
-func scenery(prompt string, known func(word string) bool) request {
-	return newRequest(1).read(prompt, known)
+	return newRequest(1).read(prompt, known).result()
 }
 
 func (asked *wishes) follows() bool {

@@ -34,8 +34,6 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 	}
 }
 
-func isShort(name string) bool { return name == blurred || name == personColor }
-
 func TestForeignNamesSelectLooks(t *testing.T) {
 	names := phrasesIn(namesFile)
 	for name := range names {
@@ -57,7 +55,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 			found := func(prompt string) bool {
 				read := Read(prompt, nil)
 				return len(read.Understood) == 1 && strings.HasPrefix(read.Understood[0], name) || len(read.Edits) == 1 && read.Edits[0].Name() == name ||
-					name == Ground && slices.Equal(read.Areas, []string{"blur (background)"}) || len(read.Areas) == 1 && isShort(name)
+					name == Ground && slices.Equal(read.Areas, []string{"blur (background)"}) || len(read.Areas) == 1 && (name == blurred || name == personColor)
 			}
 			completions := []string{"", " 3 s", " blurred", ` "Hi"`, " 1 s to 2 s", " 500 px", " 9:16"}
 			if !slices.ContainsFunc(completions, func(rest string) bool { return found(phrase + rest) }) {

@@ -130,7 +130,7 @@ func parts(prompt string, known func(word string) bool) []part {
 		if len(means.phrase) > 0 {
 			p.class = named
 			for i := range length {
-				if a, _ := argumentAt(prompt, tokens[at+i:at+length]); a.set != nil {
+				if a, _ := argumentAt(prompt, tokens[at+i:at+length]); a.set != nil && a.kinds != share { // not "a quarter turn"
 					p.arguments = append(p.arguments, a)
 				}
 				if !slices.Contains(means.phrase, texts[at+i]) {
@@ -396,8 +396,8 @@ func ignorePurpose(rest []part) {
 var cures = map[string]string{
 	"muted": "vivid", "vivid": "muted", "low contrast": "contrast", "contrast": "low contrast", "fog": "contrast",
 	"blur": "sharp", "soft": "sharp", "sharp": "soft", "grainy": "denoise", "darker": "brighter", "brighter": "darker",
-	"warmer": "colder", "colder": "warmer", "red": "colder", "orange": "colder", "yellow": "colder", "blue": "warmer",
-	"louder": "quieter", "quieter": "louder", "faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
+	"warmer": "colder", "colder": "warmer", "red": "less red", "orange": "colder", "yellow": "colder", "blue": "warmer",
+	"gray": "vivid", "louder": "quieter", "quieter": "louder", "faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
 }
 
 // cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests contrast, and
@@ -405,7 +405,7 @@ var cures = map[string]string{
 func cure(all []part) {
 	for i := range all {
 		p := &all[i]
-		phrase, name, excess := strings.Join(p.means.phrase, " "), cures[p.means.name()], excessive(all, i)
+		phrase, name, excess := strings.Join(p.means.phrase, " "), cures[p.means.name()], excessive(all, i) || unwanted(all, i)
 		switch {
 		case excess && name == "" && !p.means.inert():
 			p.class, p.means = content, meaning{}
@@ -449,6 +449,17 @@ func excessive(all []part, at int) bool {
 		after += next.first.text
 	}
 	return p.class == named && strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ")
+}
+
+// unwanted reports whether a clause only asks to remove a fault: "take out the grain". It turns the verb into a filler.
+func unwanted(all []part, at int) bool {
+	near := segmentAt(all, at)
+	removes := has(near, "removers") || has(near, "takes") && has(near, "outs")
+	if !removes || !in("removables", all[at].means.name()) || count(near, content) > 0 || count(near, named) > 1 {
+		return false
+	}
+	drop(near, func(p part) bool { return p.class == thing })
+	return true
 }
 
 // splash turns a change to black and white into one that keeps colors, if the prompt exempts them: "black and white except
@@ -526,6 +537,9 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		prompt, rest = prompt[:words[maxWords].from], prompt[words[maxWords].from:]
 	}
 	all := parts(prompt, known)
+	if aim, rest, found := strings.Cut(prompt, ": "); found && isAim(parts(aim, known)) && !strings.ContainsAny(aim, "\"“„«「『") {
+		all = parts(aim+", "+rest, known) // "make me pop: blur the background"
+	}
 	asked.empty = strings.TrimSpace(prompt) == ""
 	plain(all)
 	cure(all)
@@ -564,7 +578,9 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 			continue
 		case !hasEdit(instruction) && (instruction[0].class == thing || known == nil && isLocal(instruction) || beside):
 			other++
-			ignored = append(ignored, blocked(instruction)...)
+			ignored = append(ignored, slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
+				return p.class == named && len(p.means.phrase) == 0 // the caller handles it
+			})...)
 			continue
 		}
 		to := asked.of(areas[i])
@@ -661,11 +677,9 @@ func hasEdit(instruction []part) bool {
 	return slices.ContainsFunc(instruction, func(p part) bool { return p.means.edit != nil })
 }
 
-// blocked returns the parts of an ignored instruction, except parts that the caller handles.
-func blocked(instruction []part) []part {
-	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
-		return p.class == named && len(p.means.phrase) == 0
-	})
+// isAim reports whether the words before a colon ask for nothing known.
+func isAim(all []part) bool {
+	return count(all, content) > 0 && count(all, named) == 0 && all[0].class != placing && all[0].class != thing
 }
 
 // follow adds the looks and modifiers that an instruction requests, and returns the parts that it ignores. It sets

@@ -5,24 +5,30 @@ import (
 	"slices"
 )
 
-// Span is the part of a clip to which a change is limited, in seconds. A negative From counts from the clip's end. If
-// To is 0, the part ends with the clip. The zero Span is the entire clip.
-type Span struct{ From, To float64 }
+// Span is the part of a clip to which a change is limited, in seconds, or in clip lengths if Share is set. A negative
+// From counts from the clip's end. If To is 0, the part ends with the clip. The zero Span is the entire clip.
+type Span struct {
+	From, To float64
+	Share    bool
+}
 
 // Enable returns an FFmpeg option that limits a filter to the span of a clip, or "". length is the clip's, in seconds.
 func (s Span) Enable(length float64) string {
 	if s == (Span{}) {
 		return ""
 	}
-	from, to := s.in(length + 1)
-	if s.From < 0 {
-		from--
+	from, to := s.in(length)
+	if to == length {
+		to++
 	}
 	return fmt.Sprintf(":enable='gte(t,%.3f)*lt(t,%.3f)'", from, to)
 }
 
 // in returns the start and the end of the span in a clip of the given length.
 func (s Span) in(length float64) (from, to float64) {
+	if s.Share {
+		s.From, s.To = s.From*length, s.To*length
+	}
 	if s.From < 0 {
 		s.From += length
 	}
@@ -37,6 +43,9 @@ func (s Span) String() string {
 	switch {
 	case s == (Span{}):
 		return ""
+	case s.Share:
+		from, to := s.in(1)
+		return fmt.Sprintf(" (%.0f%% to %.0f%%)", 100*from, 100*to)
 	case s.From < 0:
 		return fmt.Sprintf(" (last %g s)", -s.From)
 	case s.To == 0:
@@ -50,8 +59,10 @@ func (s Span) String() string {
 func limit(instruction []part, found []ordered) ([]ordered, Span) {
 	var span Span
 	var named []int
+	vague := false // whether the part's length is unknown, or more than one part is named
 	for _, o := range found {
 		if o.limits {
+			vague = vague || o.vague() || len(named) > 0
 			span, named = o.edit.args.span(o.edit.name), append(named, o.at)
 		}
 	}
@@ -61,15 +72,14 @@ func limit(instruction []part, found []ordered) ([]ordered, Span) {
 	if len(named) == 0 && !isUntimed(instruction) {
 		return found, span
 	}
-	refused := false
-	var kept []ordered
+	refused, kept := vague, []ordered(nil)
 	for _, o := range found {
 		switch name := o.edit.name; {
 		case o.limits:
 			continue
-		case len(named) > 0 && o.edit.takes&(start|end) != 0 && o.edit.takes&paint != 0 && (span.From == 0 || span.To == 0): // a fade
+		case !vague && len(named) > 0 && o.edit.takes&(start|end) != 0 && o.edit.takes&paint != 0 && !span.Share && (span.From == 0 || span.To == 0): // a fade
 			o.edit.args.numbers, span = []float64{max(span.To, -span.From)}, Span{}
-		case len(named) > 0 && limitable[name]:
+		case !vague && len(named) > 0 && limitable[name]:
 			o.edit.args.during = span
 		default:
 			refused, instruction[o.at].class, instruction[o.at].means = true, content, meaning{}
@@ -80,13 +90,20 @@ func limit(instruction []part, found []ordered) ([]ordered, Span) {
 	for i := range instruction {
 		if p := &instruction[i]; slices.Contains(named, i) || refused && len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
 			p.class, p.means, p.strength = map[bool]class{true: content, false: filler}[refused], meaning{}, 0
+			p.arguments = map[bool][]argument{true: {{kinds: share}}, false: p.arguments}[vague] // so that isUntimed finds the part
 		}
 	}
 	drop(instruction, func(p part) bool {
 		word := p.first.text
-		return !refused && (in("spans", word) || in("sinces", word) || in("untils", word) || units()[word] == seconds)
+		return !refused && len(named) > 0 && (in("spans", word) || in("sinces", word) || in("untils", word) || units()[word] == seconds)
 	})
 	return kept, span
+}
+
+// vague reports whether an edit that limits others names a part of the clip whose length is unknown.
+func (o ordered) vague() bool {
+	told := o.given != 0 || slices.ContainsFunc(words(o.edit.Phrase), isSecond)
+	return told == (o.edit.name == middle && o.edit.args.unit != share)
 }
 
 // isWhen reports whether an instruction only says when another one applies: "only for the first 2 seconds".
@@ -110,15 +127,16 @@ func isWhen(instruction []part) bool {
 	return timed && (in("whens", instruction[first].first.text) || has(instruction[first:min(first+2, len(instruction))], "sinces"))
 }
 
-// isUntimed reports whether an instruction names a time that was not read: "after the 2nd second".
+// isUntimed reports whether an instruction names a time that was not read: "after the 2nd second", "for half".
 func isUntimed(instruction []part) bool {
-	number, limits, timed := false, false, false
+	number, limits, timed, shared := false, false, false, false
 	for _, p := range instruction {
+		shared = shared || p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds&share != 0
 		number = number || p.class == content && isDigit(p.first.text, 0)
 		limits = limits || in("sinces", p.first.text) || in("untils", p.first.text)
 		timed = timed || units()[p.first.text] == seconds || p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == seconds
 	}
-	return number && limits && timed
+	return shared || number && limits && timed
 }
 
 // limitable has the names of edits that can be limited to a part of a clip.
@@ -129,11 +147,15 @@ var limitable = map[string]bool{
 
 // span returns the part of a clip that an edit with the given name would keep.
 func (a arguments) span(name string) Span {
-	switch {
+	switch by := a.number(1.0 / 3); {
+	case name == middle:
+		return Span{(1 - by) / 2, (1 + by) / 2, true}
+	case a.unit == share:
+		return map[bool]Span{true: {From: -by, Share: true}, false: {To: by, Share: true}}[name == "last"]
 	case name == "last":
 		return Span{From: -a.number(1)}
 	case len(a.numbers) > 1:
-		return Span{a.numbers[0], a.numbers[1]}
+		return Span{From: a.numbers[0], To: a.numbers[1]}
 	}
 	return Span{To: a.number(1)}
 }
@@ -158,7 +180,7 @@ func between(instruction []part, found []ordered) (Span, []int) {
 	switch n := times.numbers; {
 	case !timed || !changes:
 	case len(n) == 2 && n[0] < n[1]:
-		return Span{n[0], n[1]}, at
+		return Span{From: n[0], To: n[1]}, at
 	case len(n) == 1 && n[0] > 0 && since && !until:
 		return Span{From: n[0]}, at
 	case len(n) == 1 && n[0] > 0 && until && !since:

@@ -82,13 +82,8 @@ var learned = sync.OnceValue(func() *vocabulary {
 		v.learn([]string{phrase}, meaning{})
 	}
 	v.known = set(friendsFile)
-	for word := range units() {
-		v.known[word] = true
-	}
-	for word := range directions() {
-		v.known[word] = true
-	}
-	for _, list := range []string{"slightly", "strongly", "tracks", "sound"} {
+	for list := range strings.FieldsSeq(`slightly strongly tracks sound degrees seconds times pixels starts ends left right top bottom center
+		corner widths heights clockwise counterclockwise large huge small squares uprights wides halves quarters thirds`) {
 		maps.Copy(v.known, lists()[list])
 	}
 	for word := range v.words {
