@@ -448,7 +448,7 @@ func excessive(all []part, at int) bool {
 	for _, next := range all[at+1 : min(len(all), at+4)] {
 		after += next.first.text
 	}
-	return p.class == named && strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ")
+	return p.class == named && (strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ"))
 }
 
 // unwanted reports whether a clause only asks to remove a fault: "take out the grain". It turns the verb into a filler.
