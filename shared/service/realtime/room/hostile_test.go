@@ -893,23 +893,10 @@ func TestConnectionsPerPeerAreLimited(t *testing.T) {
 }
 
 func TestUnreadConnectionIsClosed(t *testing.T) {
-	plain, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newFairListener(plain)
-	defer l.Close()
-	client, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.(*fairConn).stall = time.Second
+	_, conn := connect(t, newListener(t))
+	conn.stall = time.Second
 	sent := 0
+	var err error
 	for err == nil && sent < 1<<30 {
 		var n int
 		n, err = conn.Write(make([]byte, 1000))
@@ -924,13 +911,33 @@ func TestUnreadConnectionIsClosed(t *testing.T) {
 	}
 }
 
-func TestConnectionsPerAddressAreLimited(t *testing.T) {
+func newListener(t *testing.T) *fairListener {
+	t.Helper()
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newFairListener(plain)
-	defer l.Close()
+	t.Cleanup(func() { plain.Close() })
+	return newFairListener(plain)
+}
+
+// connect returns both ends of a new connection.
+func connect(t *testing.T, l *fairListener) (net.Conn, *fairConn) {
+	t.Helper()
+	client, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); conn.Close() })
+	return client, conn.(*fairConn)
+}
+
+func TestConnectionsPerAddressAreLimited(t *testing.T) {
+	l := newListener(t)
 	dial := func(from byte) net.Conn {
 		t.Helper()
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
@@ -1003,29 +1010,15 @@ func TestOneSiteCannotTakeAllMediaConnections(t *testing.T) {
 }
 
 func TestMediaConnectionsAreReplaced(t *testing.T) {
-	plain, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newFairListener(plain)
-	defer l.Close()
+	l := newListener(t)
 	l.most = 16
 	l.know("victim", true)
 	l.know("greedy", true)
 	var accepted []*fairConn
 	names := append(slices.Concat([]string{"victim"}, slices.Repeat([]string{"greedy"}, 13)), "", "", "", "greedy", "")
 	for i, name := range names {
-		client, err := net.Dial("tcp4", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		accepted = append(accepted, conn.(*fairConn))
+		_, conn := connect(t, l)
+		accepted = append(accepted, conn)
 		if name != "" && !l.identify(accepted[i], name) {
 			t.Fatalf("connection %d of %s is not kept", i, name)
 		}
@@ -1049,6 +1042,7 @@ func TestMediaConnectionsAreReplaced(t *testing.T) {
 	}
 	defer client.Close()
 	go l.Accept()
+	_ = client.SetReadDeadline(time.Now().Add(await.Max))
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF || accepted[0].closed {
 		t.Errorf("while the only connection is a peer's, another got %v", err)
 	}
