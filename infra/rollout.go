@@ -74,8 +74,8 @@ func (s *stack) newRollouts() {
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited")
 }
 
-// moveEventSources makes the queues and streams of functions call their aliases. Their logical ids stay those of the
-// functions, so that they keep their position in the streams when the option changes.
+// moveEventSources makes the queues and streams of functions call their aliases. Their logical ids stay the same,
+// so that they keep their position in the streams when the option changes.
 func (s *stack) moveEventSources() {
 	for _, name := range sortedKeys(s.functions) {
 		for _, child := range *s.functions[name].Node().Children() {

@@ -4,8 +4,8 @@
 #
 # GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists). ENGINE_PORT is the port of
 # the first engine server (8090); the others use the ports after it. All listen only on localhost. DOWNLOAD=yes first
-# fetches the weights that the card needs, or those that the card named by CARD needs. The settings of both programs
-# work too: see docs/gpu.md.
+# fetches the weights for the card in CARD, by default the machine's card. The settings of both programs work too: see
+# docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}

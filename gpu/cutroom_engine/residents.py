@@ -46,7 +46,7 @@ class Residents:
         return pipeline
 
     def preload(self, name: str) -> None:
-        """Loads the pipeline if it fits into memory beside the loaded ones."""
+        """Loads the pipeline if it fits into memory with the loaded ones."""
         if self._fits(name):
             self.get(name)
 

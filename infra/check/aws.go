@@ -24,7 +24,7 @@ import (
 
 type deploy struct {
 	stage, mediaURL, inferenceURL, realtimeURL string
-	// noWorker is whether the stage has no workers of its own.
+	// noWorker means that the stage has no workers.
 	noWorker bool
 }
 

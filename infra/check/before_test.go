@@ -22,7 +22,7 @@ type quotaService struct {
 	// networks maps a stage to its number of VPCs, and "" to the number of other programs.
 	networks map[string]int
 	denied   bool
-	// secret describes the secret of 0.1.0, and is empty if the stage has none.
+	// secret describes the secret of 0.1.0. It is empty if there is no such secret.
 	secret string
 	// role is whether the account has the service-linked role of ECS. asked lists IAM's actions.
 	role  bool

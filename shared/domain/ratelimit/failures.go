@@ -23,8 +23,8 @@ const (
 	maxNames = 20_000
 )
 
-// MaxWaiting limits the concurrent delays, and maxWaitingPerName those of a name. Failures beyond these limits are
-// rejected immediately.
+// MaxWaiting limits the concurrent delays in total. maxWaitingPerName limits them for each name. Failures beyond these
+// limits are rejected immediately.
 const MaxWaiting = 128
 
 // Failures slows down callers that fail repeatedly, for example by guessing keys. Create it with NewFailures. A name

@@ -80,7 +80,7 @@ type Config struct {
 	Origins httpserver.Origins
 	// Edits limits the frames that are edited at the same time. 0 means the number of processors minus one.
 	Edits int
-	// TextMemory limits the total size, in bytes, of an account's unhandled text messages above 64 KiB. 0 means
+	// TextMemory limits the total size, in bytes, of an account's unhandled messages above 64 KiB. 0 means
 	// enough for three messages of the maximum size. All accounts together may use three times as much. A quarter of
 	// that is reserved for accounts that use little.
 	TextMemory int64

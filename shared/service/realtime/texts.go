@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// smallText is the maximum size of a text message that is not counted, in bytes.
+// smallText is the maximum size of a message that is not counted, in bytes.
 const smallText = 64 << 10
 
 // defaultTextMemory is the default limit on the total size of an account's larger unhandled messages, in bytes.
@@ -25,9 +25,9 @@ const (
 // all texts are released.
 const returnedPeak = 32 << 20
 
-var errTexts = errors.New("the memory for text messages is used up")
+var errTexts = errors.New("the memory for messages is used up")
 
-// texts counts the bytes of text messages that are being read or handled.
+// texts counts the bytes of messages that are being read or handled: texts, and frames until they have been edited.
 type texts struct {
 	perAccount int64
 

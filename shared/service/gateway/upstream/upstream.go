@@ -45,7 +45,7 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// live counts the calls that do not yield: all of them, and those of each account.
+	// live counts the calls that do not yield. accounts counts them for each account.
 	live     calls
 	accounts map[string]*calls
 	// yielding lists the calls that must end if another call needs their slot.
