@@ -232,8 +232,7 @@ class Runner:
         seconds = [self._estimates.seconds(name, request) for request in requests]
         if any(one is None for one in seconds):
             return None
-        # A request is rejected if its time exceeds slack times the remaining time.
-        return {"seconds": [round(one or 0, 3) for one in seconds], "slack": 1.0}
+        return {"seconds": [round(one or 0, 3) for one in seconds]}
 
     def submit(self, request: RunRequest, notify: Notify, traceparent: str = "") -> Run:
         """Accepts a run, or raises RunError.

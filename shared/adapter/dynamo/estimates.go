@@ -26,14 +26,15 @@ func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Es
 
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
-// Estimates does not use a consistent read.
+// Estimates does not use a consistent read. The attribute is not named body, because version 0.1.0 reads that one, and
+// rejects estimates without its field for inexact ones.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {
 		return nil, storeError("read estimates", err)
 	}
 	r := reader{item: found.Item}
-	body := r.text("body")
+	body := r.text("estimates")
 	if r.err != nil || body == "" {
 		return nil, r.err
 	}
@@ -46,8 +47,8 @@ func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 
 func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
 	update := &dynamodb.UpdateItemInput{
-		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),
-		ExpressionAttributeNames:  named("body", "ttl"),
+		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #estimates SET #ttl = :ttl"),
+		ExpressionAttributeNames:  named("estimates", "ttl"),
 		ExpressionAttributeValues: item{":ttl": seconds(now.Add(estimatesAge))},
 	}
 	if len(estimates) > 0 {
@@ -55,8 +56,8 @@ func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimate
 		if err != nil {
 			return fmt.Errorf("dynamo: publish estimates: %w", err)
 		}
-		update.UpdateExpression = aws.String("SET #body = :body, #ttl = :ttl")
-		update.ExpressionAttributeValues[":body"] = body
+		update.UpdateExpression = aws.String("SET #estimates = :estimates, #ttl = :ttl")
+		update.ExpressionAttributeValues[":estimates"] = body
 	}
 	_, err := e.client.UpdateItem(ctx, update)
 	return storeError("publish estimates", err)

@@ -137,7 +137,7 @@ func TestCallsMatchDocumentation(t *testing.T) {
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })
 	estimates := dynamo.NewEstimates(dynamo.NewClient(proxy.Config()), h.table)
 	counted("Estimates.PublishEstimates", func() error {
-		return estimates.PublishEstimates(ctx, job.Estimates{{Points: []job.EstimatePoint{{}}, Slack: 1}}, time.Now())
+		return estimates.PublishEstimates(ctx, job.Estimates{{Points: []job.EstimatePoint{{}}}}, time.Now())
 	})
 	counted("Estimates.Estimates", func() error {
 		_, err := estimates.Estimates(ctx)

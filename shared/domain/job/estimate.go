@@ -45,8 +45,6 @@ type Estimate struct {
 	EditKind
 	// Points lists at least one edit, in order of length. The length of an image is 0.
 	Points []EstimatePoint `json:"points"`
-	// Slack is the factor by which an estimate may exceed the available time, because estimates are inexact.
-	Slack float64 `json:"slack"`
 }
 
 // EstimatePoint is the length of an edit and its run time, both in seconds.
@@ -59,16 +57,12 @@ const (
 	maxPoints = 64
 	// MaxTakes is the maximum run time of a point in seconds.
 	MaxTakes = 24 * 60 * 60
-	maxSlack = 10
 )
 
 // Validate checks an estimate received from an engine, which is a separate program.
 func (e Estimate) Validate() error {
 	if len(e.Points) == 0 || len(e.Points) > maxPoints {
 		return fmt.Errorf("the estimate of %s has %d points, want 1 to %d", e.Model, len(e.Points), maxPoints)
-	}
-	if !(e.Slack >= 1 && e.Slack <= maxSlack) {
-		return fmt.Errorf("the slack of the estimate of %s is %v, want 1 to %d", e.Model, e.Slack, maxSlack)
 	}
 	for i, point := range e.Points {
 		if !(point.Takes >= 0 && point.Takes <= MaxTakes) || !(point.Length >= 0) ||
@@ -95,7 +89,7 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 
 // TooLong reports whether the edit would probably take longer than the given time.
 func (e Estimate) TooLong(length, within time.Duration) bool {
-	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
+	return e.Takes(length) > within
 }
 
 // Longest returns the greatest length below the given one, in whole seconds, at which the edit would probably end in

@@ -12,7 +12,7 @@ import (
 
 // curve estimates 10 s plus 8 s per second of the clip.
 func curve() job.Estimate {
-	return job.Estimate{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
+	return job.Estimate{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"},
 		Points: []job.EstimatePoint{{1, 18}, {5, 50}, {100, 810}}}
 }
 
@@ -34,7 +34,7 @@ func TestEstimatesAreInterpolatedAndExtrapolated(t *testing.T) {
 func TestLongestClipFinishesInTime(t *testing.T) {
 	e, within := curve(), time.Minute
 	longest := e.Longest(5*time.Minute, within)
-	if longest != 10*time.Second { // a 10 s clip takes 90 s
+	if longest != 6*time.Second { // a 6 s clip takes 58 s
 		t.Errorf("the longest clip is %v, want 10s", longest)
 	}
 	if e.TooLong(longest, within) || !e.TooLong(longest+time.Second, within) {
@@ -53,8 +53,6 @@ func TestInvalidEstimatesAreRejected(t *testing.T) {
 		"weeks":                 func(e *job.Estimate) { e.Points[1].Takes = 1e7 },
 		"a negative length":     func(e *job.Estimate) { e.Points[0].Length = -1 },
 		"the same length twice": func(e *job.Estimate) { e.Points[1].Length = 1 },
-		"no slack":              func(e *job.Estimate) { e.Slack = 0 },
-		"too much slack":        func(e *job.Estimate) { e.Slack = math.Inf(1) },
 		"too many points":       func(e *job.Estimate) { e.Points = make([]job.EstimatePoint, 1000) },
 	} {
 		e := curve()

@@ -34,10 +34,9 @@ type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate holds an edit's run time in seconds for each length, and the slack (see job.Estimate).
+// EditEstimate holds an edit's run time in seconds for each length.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
-	Slack   float64   `json:"slack"`
 }
 
 const maxEstimates = 1 << 20
@@ -63,7 +62,7 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 		if len(reported.Seconds) != len(asked[i].Lengths) {
 			return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d lengths", len(reported.Seconds), len(asked[i].Lengths))
 		}
-		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: reported.Slack}
+		estimate := &job.Estimate{EditKind: asked[i].EditKind}
 		for n, length := range asked[i].Lengths {
 			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: min(reported.Seconds[n], job.MaxTakes)})
 		}

@@ -34,7 +34,7 @@ func TestEstimatesComeFromReachableServer(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
 		}
-		w.Write([]byte(`{"estimates":[{"seconds":[40,1e9],"slack":1.5},null]}`))
+		w.Write([]byte(`{"estimates":[{"seconds":[40,1e9]},null]}`))
 	}))
 	t.Cleanup(server.Close)
 	pool, err := engineserver.NewPool(
@@ -44,7 +44,7 @@ func TestEstimatesComeFromReachableServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := pool.Estimates(t.Context(), questions())
-	want := []*job.Estimate{{EditKind: questions()[0].EditKind, Slack: 1.5,
+	want := []*job.Estimate{{EditKind: questions()[0].EditKind,
 		Points: []job.EstimatePoint{{Length: 1, Takes: 40}, {Length: 300, Takes: 24 * 60 * 60}}}, nil}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
@@ -66,9 +66,8 @@ func TestInvalidEstimatesAreErrors(t *testing.T) {
 		{http.StatusNotFound, ""}, // an older engine server without estimates
 		{http.StatusOK, "<html>"},
 		{http.StatusOK, `{"estimates":[]}`},
-		{http.StatusOK, `{"estimates":[{"seconds":[1],"slack":1.5},null]}`},
-		{http.StatusOK, `{"estimates":[{"seconds":[1,-2],"slack":1.5},null]}`},
-		{http.StatusOK, `{"estimates":[{"seconds":[1,2]},null]}`},
+		{http.StatusOK, `{"estimates":[{"seconds":[1]},null]}`},
+		{http.StatusOK, `{"estimates":[{"seconds":[1,-2]},null]}`},
 		{http.StatusOK, `{"estimates":[null,null` + strings.Repeat(" ", 2<<20) + `]}`},
 	} {
 		if got, err := newEngine(t, scripted(t, c.status, c.body, closes), await.Max).Estimates(

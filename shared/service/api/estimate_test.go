@@ -14,7 +14,7 @@ import (
 // clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
-	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
+	estimates := job.Estimates{{EditKind: kind, Points: []job.EstimatePoint{
 		{Length: 1, Takes: 100 + each}, {Length: 300, Takes: 100 + 300*each},
 	}}}
 	if err := w.estimates.PublishEstimates(w.t.Context(), estimates, w.now()); err != nil {

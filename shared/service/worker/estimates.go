@@ -71,10 +71,9 @@ const worthPublishing = 0.05
 // nearly reports whether two sets of estimates are for the same edits and about equal.
 func nearly(a, b job.Estimates) bool {
 	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
-		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
-			slices.EqualFunc(a.Points, b.Points, func(a, b job.EstimatePoint) bool {
-				return a.Length == b.Length && math.Abs(a.Takes-b.Takes) <= worthPublishing*b.Takes
-			})
+		return a.EditKind == b.EditKind && slices.EqualFunc(a.Points, b.Points, func(a, b job.EstimatePoint) bool {
+			return a.Length == b.Length && math.Abs(a.Takes-b.Takes) <= worthPublishing*b.Takes
+		})
 	})
 }
 

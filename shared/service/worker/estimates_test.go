@@ -37,7 +37,7 @@ func (e *estimator) Estimates(_ context.Context, asked []engine.Question) ([]*jo
 		if question.Reference {
 			continue
 		}
-		estimates[i] = &job.Estimate{EditKind: question.EditKind, Slack: 1.5}
+		estimates[i] = &job.Estimate{EditKind: question.EditKind}
 		for _, length := range question.Lengths {
 			estimates[i].Points = append(estimates[i].Points, job.EstimatePoint{Length: length, Takes: e.takes})
 		}

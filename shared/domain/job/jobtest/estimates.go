@@ -11,12 +11,12 @@ var estimateTests = []test{
 	}},
 	{"are the latest published estimates", func(s *suite) {
 		first := job.Estimates{
-			{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
+			{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"},
 				Points: []job.EstimatePoint{{Length: 1, Takes: 20.125}, {Length: 300, Takes: 5000}}},
-			{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p", Reference: true}, Slack: 1.1,
+			{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p", Reference: true},
 				Points: []job.EstimatePoint{{Length: 1, Takes: 40}}},
 		}
-		second := job.Estimates{{EditKind: job.EditKind{Model: "gen-image-2", Resolution: "480p"}, Slack: 1.1,
+		second := job.Estimates{{EditKind: job.EditKind{Model: "gen-image-2", Resolution: "480p"},
 			Points: []job.EstimatePoint{{Takes: 3}}}}
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx, first, s.now))
 		s.estimated(first)
@@ -31,14 +31,14 @@ var estimateTests = []test{
 			s.estimated(nil)
 		}
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx,
-			job.Estimates{{EditKind: job.EditKind{Model: "gen-2.5"}, Slack: 2, Points: []job.EstimatePoint{{Takes: 1}}}}, s.now))
+			job.Estimates{{EditKind: job.EditKind{Model: "gen-2.5"}, Points: []job.EstimatePoint{{Takes: 1}}}}, s.now))
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx, job.Estimates{}, s.at(1)))
 		s.estimated(nil)
 	}},
 	{"do not appear in the list of jobs", func(s *suite) {
 		j := s.accept()
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx,
-			job.Estimates{{EditKind: job.EditKind{Model: "gen-2.5"}, Slack: 2, Points: []job.EstimatePoint{{Takes: 1}}}}, s.now))
+			job.Estimates{{EditKind: job.EditKind{Model: "gen-2.5"}, Points: []job.EstimatePoint{{Takes: 1}}}}, s.now))
 		s.listed("jobs", job.Filter{}, 10, j.ID)
 		s.unchanged(j)
 	}},

@@ -74,7 +74,7 @@ func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 		if one == nil {
 			continue
 		}
-		answer.Estimates[i] = &engineserver.EditEstimate{Slack: one.Slack}
+		answer.Estimates[i] = &engineserver.EditEstimate{}
 		for _, point := range one.Points {
 			answer.Estimates[i].Seconds = append(answer.Estimates[i].Seconds, point.Takes)
 		}
