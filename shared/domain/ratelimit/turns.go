@@ -73,12 +73,22 @@ type Turns struct {
 	free int
 	// kept is the number of turns reserved for accounts without a turn. most is the maximum number of an account's turns.
 	kept, most int
-	held       map[string]int
-	waiting    []*turn
-	// served maps an account to the value that count had when the account last got a turn.
-	served map[string]uint64
-	count  uint64
+	// lent permits an account to take the reserved turns too while no other account takes turns.
+	lent    bool
+	held    map[string]int
+	waiting []*turn
+	served  map[string]served
+	count   uint64
 }
+
+// served is when an account last got a turn. count orders turns that were given at the same time.
+type served struct {
+	count uint64
+	at    time.Time
+}
+
+// sharedFor is how long turns are shared with an account after it last got one.
+const sharedFor = 10 * time.Second
 
 type turn struct {
 	account string
@@ -87,12 +97,19 @@ type turn struct {
 
 // NewTurns permits the given number of concurrent calls, of which `kept` are reserved for accounts without a turn.
 func NewTurns(calls, kept int) *Turns {
-	return &Turns{free: calls, kept: kept, most: calls, held: map[string]int{}, served: map[string]uint64{}}
+	return &Turns{free: calls, kept: kept, most: calls, held: map[string]int{}, served: map[string]served{}}
 }
 
 // AtMost limits the turns of each account. Call it before the first turn.
 func (t *Turns) AtMost(turns int) *Turns {
 	t.most = turns
+	return t
+}
+
+// Lent permits an account to take the reserved turns too if no other account got a turn in the last ten seconds. It is
+// for short turns, because the next account waits for the end of one. Call it before the first turn.
+func (t *Turns) Lent() *Turns {
+	t.lent = true
 	return t
 }
 
@@ -152,15 +169,15 @@ func (t *Turns) handOut() {
 			}
 		}
 		// The chosen account has the fewest turns.
-		if n := t.held[t.waiting[next].account]; t.free <= t.kept && n > 0 || n >= t.most {
+		chosen := t.waiting[next]
+		if n := t.held[chosen.account]; n >= t.most || n > 0 && t.free <= t.reserved(chosen.account) {
 			break
 		}
-		chosen := t.waiting[next]
 		t.waiting = slices.Delete(t.waiting, next, next+1)
 		t.free--
 		t.held[chosen.account]++
 		t.count++
-		t.served[chosen.account] = t.count
+		t.served[chosen.account] = served{t.count, time.Now()}
 		close(chosen.given)
 	}
 	if len(t.waiting) == 0 && len(t.held) == 0 {
@@ -172,5 +189,18 @@ func (t *Turns) before(account, other string) bool {
 	if t.held[account] != t.held[other] {
 		return t.held[account] < t.held[other]
 	}
-	return t.served[account] < t.served[other]
+	return t.served[account].count < t.served[other].count
+}
+
+// reserved returns how many turns an account that has one must leave free. The lock must be held.
+func (t *Turns) reserved(account string) int {
+	if !t.lent {
+		return t.kept
+	}
+	for other, last := range t.served {
+		if other != account && time.Since(last.at) < sharedFor {
+			return t.kept
+		}
+	}
+	return 0
 }

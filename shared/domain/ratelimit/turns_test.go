@@ -49,6 +49,36 @@ func TestAccountsTakeTurns(t *testing.T) {
 	})
 }
 
+// While nobody else takes turns, an account may take the reserved ones too.
+func TestReservedTurnsAreLent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(2, 1).Lent()
+		waiting, leave := context.WithCancel(t.Context())
+		want := func(account string, calls, held int) {
+			t.Helper()
+			for range calls {
+				go turns.Take(waiting, account)
+			}
+			if synctest.Wait(); turns.held[account] != held {
+				t.Errorf("%s has %d turns, want %d", account, turns.held[account], held)
+			}
+		}
+		want("a", 5, 2)
+		want("b", 1, 0)
+		turns.Release("a")
+		want("b", 0, 1)
+		turns.Release("b")
+		want("a", 0, 1) // the other turn is reserved for b now
+		want("b", 1, 1)
+		turns.Release("b")
+		time.Sleep(sharedFor)
+		turns.Release("a")
+		want("a", 0, 2)
+		leave()
+		synctest.Wait()
+	})
+}
+
 // While another account waits, the account with the most turns gets no more.
 func TestTurnsAreKeptForOtherAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	return turned
 }
 
-// planes converts a decoded JPEG to YCbCr. A few JPEGs are gray or CMYK.
+// planes converts a decoded JPEG to YCbCr. A few JPEGs are gray or RGB.
 func planes(decoded image.Image) *image.YCbCr {
 	if picture, ok := decoded.(*image.YCbCr); ok {
 		return picture
@@ -113,6 +113,8 @@ func checkFrame(frame []byte) error {
 	switch {
 	case !ok:
 		return fault.New(fault.Invalid, "The frame is malformed.")
+	case header.Components == 4: // no camera or browser encodes CMYK, which takes twice as long to decode
+		return fault.New(fault.Invalid, "The frame is CMYK. Send a gray or color JPEG.")
 	case header.Width*header.Height > maxFramePixels:
 		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
 	case header.Scans > maxScans:
@@ -123,9 +125,9 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans limits the scans in a JPEG. Encoders write about ten. A dozen bytes suffice for an empty
+// maxScans limits the scans in a JPEG. Encoders write up to 14. A dozen bytes suffice for an empty
 // scan that makes a decoder visit every block, so a small file could take minutes.
-const maxScans = 30
+const maxScans = 16
 
 // scans returns an upper bound on the number of scans (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

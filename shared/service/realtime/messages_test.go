@@ -144,7 +144,7 @@ func TestFramesFollowTheImage(t *testing.T) {
 		{`"image_data":"` + base64.StdEncoding.EncodeToString(square(t, 64, red)[:60]) + `"`, "The image cannot be decoded."},
 		{
 			`"image_data":"` + base64.StdEncoding.EncodeToString(layered(plain(64, 32, red), 101)) + `"`,
-			"The image has more than 30 scans.",
+			"The image has more than 16 scans.",
 		},
 		{`"image_ref":"` + ref + `","prompt":"` + strings.Repeat("x", 4001) + `"`, "prompt is longer than 4000 characters."},
 		{`"image_ref":"` + ref + `","prompt":7`, "prompt must be a string."},
@@ -314,7 +314,7 @@ func TestInvalidFrameIsRejected(t *testing.T) {
 		{good[:len(good)/2], "The frame is malformed."},
 		{good[:len(good)-20], "The frame cannot be decoded as JPEG."},
 		{giant(good), "The frame is larger than 1920x1080 pixels."},
-		{layered(good, 101), "The frame has more than 30 scans."},
+		{layered(good, 101), "The frame has more than 16 scans."},
 	} {
 		c.show(wrong.frame)
 		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, wrong.want) {

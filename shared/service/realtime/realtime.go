@@ -171,7 +171,7 @@ func New(c Config) *Server {
 	forwarding, endForwarding := context.WithCancel(context.Background())
 	return &Server{
 		peers: newPeers(c), forwarding: forwarding, endForwarding: endForwarding,
-		config: c, edits: ratelimit.NewTurns(c.Edits, 0), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
+		config: c, edits: ratelimit.NewTurns(c.Edits, min(1, c.Edits-1)).Lent(), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
 		decodes: ratelimit.NewTurns(maxDecodes, 1).AtMost(1), texts: newTexts(c.TextMemory), meter: newMeter(c),
 		open: map[guest]struct{}{},
 	}
