@@ -142,10 +142,28 @@ func (l *lobby) keep(message received) bool {
 	case len(l.kept) >= maxKept || l.keptBytes+len(message.content) > maxKeptBytes:
 		message.release()
 		l.say(errorMessage{"error", "The session has not started. Wait for session_started."})
+	case !l.count(&message):
+		message.release()
+		l.say(errorMessage{"error", "The server is busy. Try again."})
 	default:
 		l.kept = append(l.kept, message)
 		l.keptBytes += len(message.content)
 	}
+	return true
+}
+
+// count counts the part of a kept message that is not counted while a message is handled. Other messages are handled
+// soon, but kept ones may stay for hours.
+func (l *lobby) count(message *received) bool {
+	texts, account := l.server.texts, l.admission.who.Account()
+	bytes, release := int64(min(len(message.content), smallText)), message.release
+	if !texts.take(account, bytes) {
+		return false
+	}
+	message.release = sync.OnceFunc(func() {
+		release()
+		texts.release(account, bytes)
+	})
 	return true
 }
 

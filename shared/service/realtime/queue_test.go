@@ -138,6 +138,31 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	c.painted(colorOf("green"))
 }
 
+func TestKeptMessagesCountAsMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, queue: 1, textMemory: 100_000, times: realtime.Times{Ping: time.Hour}})
+	holder, message := w.open("gen-2.5", studio), `{"type":"`+strings.Repeat("x", 60_000)+`"}`
+	for range 2 { // the second time, the memory has been released
+		c := w.dialQueue(studio, "true")
+		c.waits(1, 1)
+		c.say(message)
+		c.say(message)
+		m := c.next()
+		for m.Type == "queue_position" {
+			m = c.next()
+		}
+		if m.Error != "The server is busy. Try again." {
+			t.Errorf("got %+v", m)
+		}
+		holder.leave()
+		c.begins()
+		if m := c.next(); !strings.HasPrefix(m.Error, "Unknown message type.") {
+			t.Errorf("the kept message: got %+v", m)
+		}
+		holder = c
+	}
+}
+
 func TestQueuedSessionEndsForTheSameReasons(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour, Revocation: 50 * time.Millisecond}})
