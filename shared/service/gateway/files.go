@@ -481,9 +481,22 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 		return apierror.Invalid("after", apierror.InvalidValue, "after must be the id of a file.")
 	}
 	page := newListBody(limit)
+	// If few files have the purpose, this reads all files of the account.
+	err = g.slowReads.Slowly(r.Context(), who.Account(), 2, func() error {
+		return g.addFiles(r.Context(), who.Account(), &page, after, purpose)
+	})
+	if err != nil {
+		return err
+	}
+	return respond(w, page)
+}
+
+// addFiles adds the files that follow after and have the purpose, or any purpose if it is empty.
+func (g *Gateway) addFiles(ctx context.Context, account string, page *listBody, after, purpose string) error {
 	for more := true; more && !page.HasMore; {
 		var files []file.File
-		files, more, err = g.config.Batches.Files.ListAfter(r.Context(), who.Account(), after, min(limit+1, filePage))
+		var err error
+		files, more, err = g.config.Batches.Files.ListAfter(ctx, account, after, min(page.limit+1, filePage))
 		if err != nil {
 			return err
 		}
@@ -496,7 +509,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 			}
 		}
 	}
-	return respond(w, page)
+	return nil
 }
 
 func pageLimit(query url.Values, otherwise, most int) (int, error) {
