@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/memorylimit"
 	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/service/realtime"
@@ -91,7 +92,18 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Relays: relays,
 		Logger: c.Logger,
 	})
-	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
+	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs, MaxRooms: maxRooms(memorylimit.OfMachine())}, ports}, nil
+}
+
+// roomMemory is the memory of a session with full HD video in bytes: three pictures, and the process of its codec.
+const roomMemory = 40 << 20
+
+// maxRooms permits rooms a quarter of the machine's memory, in bytes. If it is unknown, there is no limit.
+func maxRooms(memory int64) int {
+	if memory == 0 {
+		return 0
+	}
+	return max(10, int(memory/4/roomMemory))
 }
 
 func (t *Transport) For() *realtime.WebRTC {

@@ -21,11 +21,15 @@ import (
 type WebRTC struct {
 	Rooms  *room.Server
 	Codecs *vp8.Library
+	// MaxRooms limits the open rooms, because each takes memory for pictures and for a codec's process; 0 means no
+	// limit. An account may have half of them.
+	MaxRooms int
 }
 
 // live is the media state of a session that has joined a room.
 type live struct {
 	room  *room.Room
+	leave func() // ends the count of the room
 	codec *vp8.Codec
 	work  sync.WaitGroup
 	// complaints limits how often errors about invalid frames are sent.
@@ -62,6 +66,10 @@ func (c *connection) join(message clientMessage) {
 	if l == nil {
 		var err error
 		if l, err = c.openLive(message.Capabilities.FrameTiming); err != nil {
+			if errors.Is(err, errRooms) {
+				c.say(errorMessage{"error", "The server has no memory for another room. Try again later."})
+				return
+			}
 			if c.life.Err() == nil {
 				c.server.config.Logger.Error("cannot open a room", "session", c.session.ID(), "error", err)
 			}
@@ -109,8 +117,23 @@ func (c *connection) mayStart(kind string, most int) bool {
 	return ok
 }
 
-func (c *connection) openLive(timing bool) (*live, error) {
+var errRooms = errors.New("too many rooms are open")
+
+// openLive opens a room. Errors: errRooms; errors of the codec and the room.
+func (c *connection) openLive(timing bool) (opened *live, err error) {
 	transport := c.server.config.WebRTC
+	leave, ok := c.server.crowd.Enter(
+		ratelimit.OpenLimit{Name: "media", Most: transport.MaxRooms},
+		ratelimit.OpenLimit{Name: "media/" + c.account(), Most: (transport.MaxRooms + 1) / 2},
+	)
+	if !ok {
+		return nil, errRooms
+	}
+	defer func() {
+		if opened == nil {
+			leave()
+		}
+	}()
 	codec, err := transport.Codecs.Open(c.life)
 	if err != nil {
 		return nil, err
@@ -119,7 +142,7 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	if c.server.config.Sessions.HasPeers() {
 		owner = c.session.Epoch()
 	}
-	opened, err := transport.Rooms.Open(room.Config{
+	r, err := transport.Rooms.Open(room.Config{
 		Owner: owner, Account: c.account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
 		MayJoin: c.mayJoin,
 	})
@@ -127,12 +150,12 @@ func (c *connection) openLive(timing bool) (*live, error) {
 		codec.Close()
 		return nil, err
 	}
-	l := &live{room: opened, codec: codec, complaints: rate.Sometimes{Interval: time.Second}}
+	l := &live{room: r, leave: leave, codec: codec, complaints: rate.Sometimes{Interval: time.Second}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
 		codec.Close()
-		opened.Close(livekit.ReasonRoomDeleted)
+		r.Close(livekit.ReasonRoomDeleted)
 		return nil, c.life.Err()
 	}
 	c.live = l
@@ -164,6 +187,7 @@ func (c *connection) closeLive() {
 	if l := c.media(); l != nil {
 		l.work.Wait()
 		l.codec.Close()
+		l.leave()
 	}
 }
 

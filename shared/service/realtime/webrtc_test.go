@@ -366,6 +366,32 @@ func TestClientsRetryOnlyTemporaryErrors(t *testing.T) {
 	}
 }
 
+// Of three rooms, an account may have two.
+func TestOpenRoomsAreLimited(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true, maxRooms: 3, limit: 10})
+	const join, full = `{"type":"livekit_join"}`, "The server has no memory for another room. Try again later."
+	first := w.goLive(w.open("gen-2.5", studio), nil)
+	w.goLive(w.open("gen-2.5", studio), nil)
+	third := w.open("gen-2.5", studio)
+	third.say(join)
+	if m := third.next(); m.Error != full {
+		t.Errorf("a third room of an account: got %+v", m)
+	}
+	w.goLive(w.open("gen-2.5", rival), nil)
+	late := w.open("gen-2.5", rival)
+	late.say(join)
+	if m := late.next(); m.Error != full {
+		t.Errorf("a fourth room: got %+v", m)
+	}
+	late.painted(colorOf("")) // the session remains open
+	first.leave()
+	await.Until(t, "the room of an ended session becomes free", func() bool {
+		third.say(join)
+		m := third.next()
+		return m.Type == "livekit_room_info"
+	})
+}
+
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, limit: 100, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()

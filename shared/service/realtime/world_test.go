@@ -51,6 +51,7 @@ type setup struct {
 	perKey     int               // sessions per key; 0 means no limit
 	queue      int
 	webrtc     bool
+	maxRooms   int
 	times      realtime.Times
 	engine     engine.LiveEngine
 	enhancer   realtime.Enhancer
@@ -153,6 +154,7 @@ func newWorld(t *testing.T, s setup) *world {
 	var video *realtime.WebRTC
 	if s.webrtc {
 		video = liveVideo(t, s.network, logger)
+		video.MaxRooms = s.maxRooms
 	}
 	server := realtime.New(realtime.Config{
 		WebRTC:  video,
