@@ -3,22 +3,20 @@ package preview_test
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"image"
-	"image/draw"
 	"image/jpeg"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/image/draw"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
@@ -27,78 +25,13 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
+	"cutroom/shared/testkit/pixeltest"
 )
-
-// encoded lists containers, each with the video and audio encoders that are common in it. mp4, mov and 3gp share a
-// demuxer. So do webm and mkv, and ts and mts.
-//
-//go:embed testdata/encodings.txt
-var encoded string
-
-// encodings returns a clip for each container and pair of encoders. Their colors change over time.
-//
-// One ffmpeg process makes all clips of a line, because starting it takes longer than making a clip.
-func encodings(t *testing.T) (clips []clip) {
-	for line := range strings.Lines(strings.TrimSpace(encoded)) {
-		container, pairs, _ := strings.Cut(line, " ")
-		folder := t.TempDir()
-		args := []string{
-			"-v", "error", "-f", "lavfi", "-i", "testsrc2=s=128x96:r=25:d=1,format=yuv444p", "-f", "lavfi", "-i",
-			"aevalsrc='0.1*sin(2*PI*440*t)+0.8*lt(mod(t,0.5),0.01)*sin(2*PI*2000*t)':s=48000:d=1",
-		}
-		made := sync.OnceValue(func() error {
-			out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-			return nil
-		})
-		for i, pair := range strings.Fields(pairs) {
-			picture, sound, _ := strings.Cut(pair, ":")
-			more := ""
-			switch picture {
-			case "libvpx", "libvpx-vp9":
-				more = " -deadline realtime -cpu-used 8"
-			case "libsvtav1":
-				more = " -preset 12 -svtav1-params lp=1"
-			case "libx264":
-				more = " -preset ultrafast"
-			case "libx265":
-				more = " -preset ultrafast -tag:v hvc1 -x265-params log-level=error:pools=1:frame-threads=1"
-			}
-			switch {
-			case sound == "":
-			case sound == "libspeex":
-				more += " -map 1 -ar 16000 -ac 1 -c:a " + sound
-			case container == "flv":
-				more += " -map 1 -ar 44100 -c:a " + sound
-			default:
-				more += " -map 1 -ar 48000 -c:a " + sound
-			}
-			path := filepath.Join(folder, itoa(i)+"."+container)
-			if picture != "gif" {
-				more += " -pix_fmt yuv420p"
-			}
-			args = append(args, strings.Fields("-map 0 -vf hue=h=180*t -threads 1 -strict -2 -b:v 2M -c:v "+picture+more)...)
-			if container == "mts" {
-				args = append(args, "-f", "mpegts", "-mpegts_m2ts_mode", "1")
-			}
-			args = append(args, path)
-			clips = append(clips, clip{name: container + " " + pair, make: func(t *testing.T) string {
-				if err := made(); err != nil {
-					t.Fatal(err)
-				}
-				return path
-			}})
-		}
-	}
-	return clips
-}
 
 // clip is a one-second video. It may consist of several parts of equal length.
 type clip struct {
 	name string
-	make func(t *testing.T) string
+	make func(t testing.TB) string
 	// first and last are ffmpeg's arguments for making the correct first and last pictures. If first is nil, ffmpeg
 	// itself shows and plays the file correctly.
 	first, last []string
@@ -111,9 +44,9 @@ func turned() (clips []clip) {
 		{1, 0, 0, 1}, {-1, 0, 0, 1}, {-1, 0, 0, -1}, {1, 0, 0, -1},
 		{0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, -1, 0}, {0, -1, 1, 0},
 	} {
-		source, m := drawn("testsrc2", "128x96", "1"), matrices
-		clips = append(clips, clip{name: fmt.Sprint("orientation ", i+1), make: func(t *testing.T) string {
-			return matrix(t, write(t, slices.Concat(source, x264, []string{"a.mov"})...), m[0], m[1], m[2], m[3])
+		source, m := mediatest.Drawn("testsrc2", "128x96", "1"), matrices
+		clips = append(clips, clip{name: fmt.Sprint("orientation ", i+1), make: func(t testing.TB) string {
+			return mediatest.Matrix(t, mediatest.Write(t, slices.Concat(source, mediatest.H264, []string{"a.mov"})...), m[0], m[1], m[2], m[3])
 		}, first: slices.Concat(source, []string{"-vf", orientations[i]})})
 	}
 	return clips
@@ -127,13 +60,13 @@ var orientations = []string{
 
 type still struct {
 	name string
-	make func(t *testing.T) string
+	make func(t testing.TB) string
 	// want holds ffmpeg's arguments for the correct picture. If it is nil, ffmpeg itself shows the file correctly.
 	want []string
 }
 
 func stills() (all []still) {
-	source := drawn("testsrc2", "96x64", "1")
+	source := mediatest.Drawn("testsrc2", "96x64", "1")
 	for _, c := range []struct {
 		name, format string
 		args         string
@@ -149,7 +82,7 @@ func stills() (all []still) {
 	} {
 		i := mediatest.Image{Name: c.name, Width: 96, Height: 64, PixelFormat: c.format, Args: strings.Fields(c.args),
 			Orientation: c.orientation}
-		made := still{make: func(t *testing.T) string { return i.Make(t) }}
+		made := still{make: func(t testing.TB) string { return i.Make(t) }}
 		made.name = fmt.Sprint(c.name, c.format, c.orientation)
 		if c.orientation > 0 {
 			made.want = slices.Concat(source, []string{"-vf", orientations[c.orientation-1]})
@@ -158,7 +91,7 @@ func stills() (all []still) {
 	}
 	// The pictures have red, green, blue and white quarters.
 	fixed := func(name string, want []string) still {
-		return still{name, func(t *testing.T) string { return mediatest.File(t, name) }, want}
+		return still{name, func(t testing.TB) string { return mediatest.File(t, name) }, want}
 	}
 	square := func(size string, colours ...string) []string {
 		return []string{"-f", "lavfi", "-i", "color=s=" + size + ":d=1:r=25,format=rgb24", "-vf",
@@ -168,17 +101,17 @@ func stills() (all []still) {
 		fixed("grid.avif", square("640x360")), fixed("cmyk.jpg", square("320x180")),
 		fixed("display-p3.jpg",
 			square("320x180", "red", "0xe72828", "lime", "0x2ad62c", "blue", "0x282ae5", "white", "0xe5d527")),
-		still{"animated.webp", func(t *testing.T) string {
+		still{"animated.webp", func(t testing.TB) string {
 			return mediatest.AnimatedWebP(t, 96, 64, 0, 0, mediatest.Image{Name: "a.webp", Width: 96, Height: 64}.Make(t),
 				mediatest.Image{Name: "a.webp", Width: 96, Height: 64, Source: "color=c=red"}.Make(t))
 		}, source},
-		still{"animated.png", func(t *testing.T) string {
-			return write(t, slices.Concat(drawn("testsrc2,fade=out:2:9", "96x64", "1"), strings.Fields("-f apng a.png"))...)
+		still{"animated.png", func(t testing.TB) string {
+			return mediatest.Write(t, slices.Concat(mediatest.Drawn("testsrc2,fade=out:2:9", "96x64", "1"), strings.Fields("-f apng a.png"))...)
 		}, source},
-		still{"animated.gif", func(t *testing.T) string {
+		still{"animated.gif", func(t testing.TB) string {
 			return mediatest.Video{Name: "a.gif", Width: 96, Height: 64, FPS: 25, Filter: "hue=h=180*t"}.Make(t)
 		}, source},
-		still{"gray.jpg", func(t *testing.T) string {
+		still{"gray.jpg", func(t testing.TB) string {
 			half := image.NewGray(image.Rect(0, 0, 96, 64))
 			draw.Draw(half, image.Rect(48, 0, 96, 64), image.White, image.Point{}, draw.Src)
 			var content bytes.Buffer
@@ -186,13 +119,13 @@ func stills() (all []still) {
 				t.Fatal(err)
 			}
 			return mediatest.Noise(t, content.Bytes(), 0)
-		}, drawn("color=c=black,drawbox=c=white:t=fill:x=iw/2", "96x64", "1")},
-		still{"progressive.jpg", func(t *testing.T) string {
+		}, mediatest.Drawn("color=c=black,drawbox=c=white:t=fill:x=iw/2", "96x64", "1")},
+		still{"progressive.jpg", func(t testing.TB) string {
 			return mediatest.Noise(t, mediatest.ProgressiveJPEG, 0)
 		}, nil})
 }
 
-func sniffed(t *testing.T, path string) (content []byte, kind media.Type) {
+func sniffed(t testing.TB, path string) (content []byte, kind media.Type) {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -222,7 +155,10 @@ func received(t *testing.T, path string, image bool) (engine.Input, error) {
 // TestVideosPassThroughUnchanged runs videos of all kinds through the engine without changes, and compares
 // pictures and sound with the originals.
 func TestVideosPassThroughUnchanged(t *testing.T) {
-	clips := slices.Concat(encodings(t), turned(), unusual())
+	clips := slices.Concat(turned(), unusual())
+	for _, e := range mediatest.Encodings(t) {
+		clips = append(clips, clip{name: e.Name, make: e.Make})
+	}
 	for i, c := range clips {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -265,7 +201,7 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []pictur
 	for _, at := range []int{0, len(want) / 2, len(want) - 1} {
 		// A picture's time may be halfway between two pictures of the result.
 		next := min(at+1, len(got)-1)
-		if d := min(apart(want[at], got[next-1]), apart(want[at], got[next])); d > 6 {
+		if d := min(want[at].Apart(got[next-1], 8), want[at].Apart(got[next], 8)); d > 6 {
 			t.Errorf("picture %d differs by %.1f", at, d)
 		}
 	}
@@ -273,7 +209,7 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []pictur
 		t.Errorf("sound is %v", spec.Data.Info.Audio)
 	} else if spec.Data.Info.Audio {
 		// The tone made by mediatest is 440 Hz, but the click in its middle adds zero crossings.
-		if heard := tonesIn(sound, 1); !near(heard, []float64{471}, 20) {
+		if heard := mediatest.Tones(mediatest.Samples(sound), 1); !near(heard, []float64{471}, 20) {
 			t.Errorf("the sound has the tone %.0f, want 471", heard)
 		}
 	}
@@ -290,12 +226,14 @@ func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) []pic
 			continue
 		}
 		want := decode(t, spec.Size, slices.Concat(args, []string{"-frames:v", "1", "-s", spec.Size.String()})...)
-		if d := difference(want, got[at:]); d > 8 {
+		if d := pixeltest.Difference(want, got[at:]); d > 8 {
 			t.Errorf("picture %d differs by %.1f", at, d)
 		}
 	}
-	if heard := tones(t, result, len(c.tones)); !near(heard, c.tones, 20) {
-		t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.tones)
+	if len(c.tones) > 0 {
+		if heard := mediatest.Tones(mediatest.Sound(t, result), len(c.tones)); !near(heard, c.tones, 20) {
+			t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.tones)
+		}
 	}
 	return got
 }
@@ -319,7 +257,7 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 			if args == nil {
 				args = []string{"-i", path}
 			}
-			want := write(t, slices.Concat(args, []string{"-frames:v", "1", "want.png"})...)
+			want := mediatest.Write(t, slices.Concat(args, []string{"-frames:v", "1", "want.png"})...)
 			content, kind := sniffed(t, path)
 			found, _ := tools()
 			pixels, shown, err := found.Still(t.Context(), content, kind.MIME, 640)
@@ -334,10 +272,10 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 			}
 			decoded := framesOf(t, size, want, result, reference)
 			checkPoster(t, engine.Input{Path: path, MIME: kind.MIME}, decoded[1][0])
-			if d := apart(decoded[0][0], decoded[1][0]); d > 6 {
+			if d := decoded[0][0].Apart(decoded[1][0], 8); d > 6 {
 				t.Errorf("the result differs by %.1f", d)
 			}
-			if d := apart(decoded[0][0], decoded[2][0]); d > 6 {
+			if d := decoded[0][0].Apart(decoded[2][0], 8); d > 6 {
 				t.Errorf("the reference image differs by %.1f", d)
 			}
 			info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), kind.MIME)
@@ -361,16 +299,13 @@ func checkPoster(t *testing.T, of engine.Input, want picture) {
 		t.Fatal(err)
 	}
 	shown := catalog.Size{Width: poster.Bounds().Dx(), Height: poster.Bounds().Dy()}
-	size := catalog.Size{Width: want.width, Height: want.height}
+	size := catalog.Size{Width: want.Width, Height: want.Height}
 	if size.Fit(shown) != size {
 		t.Errorf("the poster has %s pixels, want the shape of %s", shown, size)
 	}
-	got := picture{want.width, want.height, nil}
-	for i := range want.width * want.height {
-		r, g, b, _ := poster.At(i%want.width*shown.Width/want.width, i/want.width*shown.Height/want.height).RGBA()
-		got.pixels = append(got.pixels, byte(r>>8), byte(g>>8), byte(b>>8))
-	}
-	if d := apart(want, got); d > 6 {
+	small := image.NewRGBA(image.Rect(0, 0, want.Width, want.Height))
+	draw.NearestNeighbor.Scale(small, small.Rect, poster, poster.Bounds(), draw.Src, nil)
+	if d := want.Apart(pixeltest.Of(small), 8); d > 6 {
 		t.Errorf("the poster differs by %.1f", d)
 	}
 }

@@ -2,7 +2,6 @@ package preview_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"cutroom/shared/domain/media/mediatest"
@@ -49,28 +48,10 @@ func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 			}
 			results := edits(t, specs...)
 			for i, prompt := range asked {
-				if apart := apart(results[2*i][0], results[2*i+1][0]); apart > 3 {
+				if apart := results[2*i][0].Apart(results[2*i+1][0], 8); apart > 3 {
 					t.Errorf("%s: differs by %.2f of 255 from the converted clip", prompt, apart)
 				}
 			}
 		})
 	}
-}
-
-func apart(a, b picture) float64 {
-	const side = 8
-	var sum, n float64
-	for y := 0; y+side <= a.height; y += side {
-		for x := 0; x+side <= a.width; x += side {
-			var d [3]float64
-			for i := range side * side {
-				r, g, bl := a.at(x+i%side, y+i/side)
-				r2, g2, b2 := b.at(x+i%side, y+i/side)
-				d[0], d[1], d[2] = d[0]+r-r2, d[1]+g-g2, d[2]+bl-b2
-			}
-			sum += (math.Abs(d[0]) + math.Abs(d[1]) + math.Abs(d[2])) / 3 / side / side
-			n++
-		}
-	}
-	return sum / n
 }

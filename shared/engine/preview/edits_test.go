@@ -3,17 +3,16 @@ package preview_test
 import (
 	"image"
 	"math"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 // frameAt maps a position in the result to the input position that is shown there.
@@ -53,9 +52,9 @@ func TestGeometryIsEdited(t *testing.T) {
 					fx, fy := c.from((float64(x)+0.5)/float64(c.width), (float64(y)+0.5)/float64(c.height))
 					want := 0.0 // bars are black
 					if fy > 0 && fy < 1 {
-						want = before.luma(int(fx*320), int(fy*180))
+						want = before.Luma(int(fx*320), int(fy*180))
 					}
-					sum += math.Abs(after.luma(x, y) - want)
+					sum += math.Abs(after.Luma(x, y) - want)
 					count++
 				}
 			}
@@ -104,7 +103,7 @@ func TestTimeEditsShowTheRightFrames(t *testing.T) {
 			for _, at := range []int{0, len(after) / 2, len(after) - 1} {
 				best, nearest := 0, math.Inf(1)
 				for i := range before {
-					if d := difference(before[i:i+1], after[at:at+1]); d < nearest {
+					if d := pixeltest.Difference(before[i:i+1], after[at:at+1]); d < nearest {
 						best, nearest = i, d
 					}
 				}
@@ -121,13 +120,8 @@ func TestTextAndBordersAreDrawn(t *testing.T) {
 	spec.Duration = 100 * time.Millisecond
 	before := frames(t, run(t, spec), spec.Size)[0]
 	changed := func(after picture, y0, y1 int) float64 {
-		sum := 0.0
-		for y := y0; y < y1; y++ {
-			for x := range 320 {
-				sum += math.Abs(after.luma(x, y) - before.luma(x, y))
-			}
-		}
-		return sum / float64(320*(y1-y0))
+		rows := image.Rect(0, y0, 320, y1)
+		return before.Part(rows).Apart(after.Part(rows), 1)
 	}
 	for _, c := range []struct {
 		prompt string
@@ -135,12 +129,12 @@ func TestTextAndBordersAreDrawn(t *testing.T) {
 	}{
 		{`at the top, add the text "Hi"`, func(p picture) bool { return changed(p, 5, 30) > 2 && changed(p, 60, 180) < 2 }},
 		{`Untertitel „Hallo Welt“`, func(p picture) bool { return changed(p, 150, 175) > 8 && changed(p, 0, 120) < 2 }},
-		{"letterbox", func(p picture) bool { return p.luma(160, 5) < 5 && p.luma(160, 174) < 5 && changed(p, 30, 150) < 4 }},
-		{`write "HELLO" on a red box`, func(p picture) bool { return hues(p.part(image.Rect(130, 150, 190, 172)), 30, 30) > 0.7 }},
+		{"letterbox", func(p picture) bool { return p.Luma(160, 5) < 5 && p.Luma(160, 174) < 5 && changed(p, 30, 150) < 4 }},
+		{`write "HELLO" on a red box`, func(p picture) bool { return p.Part(image.Rect(130, 150, 190, 172)).Hues(30, 30) > 0.7 }},
 		{"a 20 px red border", func(p picture) bool {
-			return hues(p.part(image.Rect(1, 1, 19, 179)), 20, 29) > 0.9 && changed(p, 30, 150) < 40
+			return p.Part(image.Rect(1, 1, 19, 179)).Hues(20, 29) > 0.9 && changed(p, 30, 150) < 40
 		}},
-		{"fade in", func(p picture) bool { return p.luma(160, 60) < 30 }},
+		{"fade in", func(p picture) bool { return p.Luma(160, 60) < 30 }},
 	} {
 		spec.Prompt = c.prompt
 		if after := frames(t, run(t, spec), spec.Size)[0]; !c.holds(after) {
@@ -158,7 +152,7 @@ func TestTextAndBordersAreDrawn(t *testing.T) {
 func TestSoundIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = time.Second
-	usual := loudness(t, run(t, spec))
+	usual := mediatest.Loudness(t, run(t, spec))
 	for prompt, holds := range map[string]func(float64) bool{
 		"leiser":                            func(db float64) bool { return db < usual-4 },
 		"fade in and out":                   func(db float64) bool { return db < usual-1 },
@@ -167,7 +161,7 @@ func TestSoundIsEdited(t *testing.T) {
 		"quieter for the first half second": func(db float64) bool { return db < usual-0.4 && db > usual-3 },
 	} {
 		spec.Prompt = prompt
-		if got := loudness(t, run(t, spec)); !holds(got) {
+		if got := mediatest.Loudness(t, run(t, spec)); !holds(got) {
 			t.Errorf("%s: %.1f dB, the input has %.1f dB", prompt, got, usual)
 		}
 	}
@@ -180,29 +174,12 @@ func TestSoundIsEdited(t *testing.T) {
 	}
 }
 
-var meanVolume = regexp.MustCompile(`mean_volume: (-?[\d.]+) dB`)
-
-// loudness returns the mean volume of a file's sound in dB, or -100 for silence.
-func loudness(t *testing.T, path string) float64 {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-hide_banner", "-i", path, "-vn", "-af", "volumedetect", "-f", "null", "-").CombinedOutput()
-	found := meanVolume.FindSubmatch(out)
-	if err != nil || found == nil {
-		return -100
-	}
-	db, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
 func TestSlowZoomEndsCloser(t *testing.T) {
 	spec := small(t, "zoom in slowly 2x")
 	spec.Duration = time.Second
 	result := frames(t, run(t, spec), spec.Size)
 	closer := decode(t, spec.Size, "-i", sample, "-vf", "fps=10,scale=320:180,crop=160:90,scale=320:180")
-	if from, to := between(untouched(t, spec)[0], result[0]), between(closer[9], result[9]); from > 4 || to > 8 {
+	if from, to := untouched(t, spec)[0].Apart(result[0], 1), closer[9].Apart(result[9], 1); from > 4 || to > 8 {
 		t.Errorf("the first picture differs by %.1f from the clip, the last by %.1f from its middle", from, to)
 	}
 }
@@ -229,7 +206,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		}
 		for i, after := range frames(t, path, spec.Size) {
 			top := image.Rect(80, 0, 240, 40)
-			if d := between(before[i].part(top), after.part(top)); (d > 4) != holds(float64(i)/10) {
+			if d := before[i].Part(top).Apart(after.Part(top), 1); (d > 4) != holds(float64(i)/10) {
 				t.Errorf("%s: at %.1f s, the picture differs by %.1f", prompt, float64(i)/10, d)
 			}
 		}
@@ -238,7 +215,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 
 // The clip has one picture a second, and its sound is longer.
 func TestCutBetweenFramesWorks(t *testing.T) {
-	path := write(t, strings.Fields("-f lavfi -i testsrc=s=320x180:r=1:d=3 -f lavfi -i sine=d=6 -pix_fmt yuv420p sparse.mp4")...)
+	path := mediatest.Write(t, strings.Fields("-f lavfi -i testsrc=s=320x180:r=1:d=3 -f lavfi -i sine=d=6 -pix_fmt yuv420p sparse.mp4")...)
 	for _, prompt := range []string{"trim from 1.3 to 1.4 seconds", "last 0.01 seconds"} {
 		spec := small(t, prompt)
 		spec.Data, spec.Duration = input(t, path, false), 6*time.Second

@@ -3,10 +3,10 @@ package preview_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,10 +14,12 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 // sample is the bundled clip. Most tests check short, small edits of it.
@@ -31,11 +33,19 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
+// picture and traits are short for types that all tests use.
+type (
+	picture = pixeltest.Picture
+	traits  = pixeltest.Traits
+)
+
 // Most tests edit the sample, so its properties and decoded pictures are cached.
 var (
 	inputs    sync.Map // path to *engine.Input
 	originals sync.Map // ffmpeg arguments to []picture
 )
+
+func itoa(i int) string { return strconv.Itoa(i) }
 
 func input(t testing.TB, path string, image bool) *engine.Input {
 	t.Helper()
@@ -145,7 +155,7 @@ func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (dec
 	}
 	heard := filepath.Join(folder, "sound")
 	if sound {
-		args = append(args, "-map", itoa(len(paths)-1)+":a", "-ac", "1", "-ar", itoa(rate), "-f", "s16le", heard)
+		args = append(args, "-map", itoa(len(paths)-1)+":a", "-ac", "1", "-ar", itoa(mediatest.SoundRate), "-f", "s16le", heard)
 	}
 	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
 		t.Fatalf("decode: %v\n%s", err, out)
@@ -202,46 +212,10 @@ func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
 	var pictures []picture
 	length := 3 * size.Width * size.Height
 	for rest := raw; len(rest) >= length; rest = rest[length:] {
-		pictures = append(pictures, picture{size.Width, size.Height, rest[:length]})
+		pictures = append(pictures, picture{Width: size.Width, Height: size.Height, Pixels: rest[:length]})
 	}
 	if len(pictures) == 0 {
 		t.Fatal("decode: no pictures")
 	}
 	return pictures
-}
-
-type facts struct {
-	Streams []struct {
-		CodecType         string `json:"codec_type"`
-		CodecName         string `json:"codec_name"`
-		Profile           string
-		PixFmt            string `json:"pix_fmt"`
-		Width, Height     int
-		SampleAspectRatio string `json:"sample_aspect_ratio"`
-		HasBFrames        int    `json:"has_b_frames"`
-		RFrameRate        string `json:"r_frame_rate"`
-		NbFrames          string `json:"nb_frames"`
-		Duration          string
-		ColorRange        string `json:"color_range"`
-		ColorSpace        string `json:"color_space"`
-		ColorTransfer     string `json:"color_transfer"`
-		ColorPrimaries    string `json:"color_primaries"`
-		Channels          int
-	}
-	Format struct{ Duration string }
-}
-
-func inspect(t testing.TB, path string) facts {
-	t.Helper()
-	out, err := exec.CommandContext(
-		t.Context(), "ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", path,
-	).Output()
-	if err != nil {
-		t.Fatalf("ffprobe: %v", err)
-	}
-	var f facts
-	if err := json.Unmarshal(out, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }

@@ -1,9 +1,7 @@
 package preview_test
 
 import (
-	"encoding/binary"
 	"math"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -24,7 +22,7 @@ func TestImageKeepsItsTransparentAreas(t *testing.T) {
 	spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: image, Size: box}
 	path := run(t, spec)
 	alpha := decode(t, box, "-i", path, "-vf", "alphaextract,format=gray")[0]
-	if left, right := alpha.luma(40, 90), alpha.luma(280, 90); left > 10 || right < 245 {
+	if left, right := alpha.Luma(40, 90), alpha.Luma(280, 90); left > 10 || right < 245 {
 		t.Errorf("alpha is %.0f on the left, %.0f on the right; want 0 and 255", left, right)
 	}
 }
@@ -45,11 +43,11 @@ func TestHDRLooksLikeSDR(t *testing.T) {
 	high.Filter = "scale=out_color_matrix=bt709,format=yuv444p10le," +
 		"setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709:range=tv,zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=2020,zscale=t=smpte2084:m=2020_ncl:r=tv:npl=203,format=yuv420p10le"
 	sdr, hdr := edit(ordinary), edit(high)
-	if d := difference([]picture{sdr}, []picture{hdr}); d > 24 {
+	if d := sdr.Apart(hdr, 1); d > 24 {
 		t.Errorf("the tone-mapped clip differs by %.1f from the ordinary one", d)
 	}
-	if a, b := measure(sdr), measure(hdr); b.color < 0.8*a.color || math.Abs(a.light-b.light) > 10 {
-		t.Errorf("light %.0f, color %.0f; the ordinary clip's are %.0f and %.0f", b.light, b.color, a.light, a.color)
+	if a, b := sdr.Measure(), hdr.Measure(); b.Color < 0.8*a.Color || math.Abs(a.Light-b.Light) > 10 {
+		t.Errorf("light %.0f, color %.0f; the ordinary clip's are %.0f and %.0f", b.Light, b.Color, a.Light, a.Color)
 	}
 }
 
@@ -63,21 +61,14 @@ func TestSoundStaysInSync(t *testing.T) {
 	var flashes []float64
 	pictures := frames(t, path, box)
 	for i, p := range pictures {
-		if p.luma(160, 90) > 200 && (i == 0 || pictures[i-1].luma(160, 90) <= 200) {
+		if p.Luma(160, 90) > 200 && (i == 0 || pictures[i-1].Luma(160, 90) <= 200) {
 			flashes = append(flashes, float64(i)/20)
 		}
 	}
-	out, err := exec.CommandContext(
-		t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", "8000", "-f", "s16le", "-",
-	).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var clicks []float64
-	for i := 0; i+1 < len(out); i += 2 {
-		at := float64(i) / 2 / 8000
-		if v := int16(binary.LittleEndian.Uint16(out[i:])); math.Abs(float64(v)) > 12000 &&
-			(len(clicks) == 0 || at > clicks[len(clicks)-1]+0.25) {
+	for i, v := range mediatest.Sound(t, path) {
+		at := float64(i) / mediatest.SoundRate
+		if math.Abs(float64(v)) > 12000 && (len(clicks) == 0 || at > clicks[len(clicks)-1]+0.25) {
 			clicks = append(clicks, at)
 		}
 	}

@@ -21,14 +21,6 @@ var (
 	wall = image.Rect(380, 4, 500, 100)
 )
 
-func (p picture) part(area image.Rectangle) picture {
-	cut := picture{width: area.Dx(), height: area.Dy()}
-	for y := area.Min.Y; y < area.Max.Y; y++ {
-		cut.pixels = append(cut.pixels, p.pixels[3*(y*p.width+area.Min.X):3*(y*p.width+area.Max.X)]...)
-	}
-	return cut
-}
-
 func portrait(t testing.TB, prompt string) engine.Spec {
 	return engine.Spec{
 		Kind: catalog.Edit, Prompt: prompt, Seed: 7, Data: input(t, personClip, false),
@@ -44,14 +36,14 @@ func TestBackgroundAndPersonAreEditedSeparately(t *testing.T) {
 		subject   image.Rectangle // the area that changes
 		holds     func(before, after traits) bool
 	}{
-		{"背景虚化", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain }},
-		{"black and white background, person in color", "", wall, func(_, a traits) bool { return a.color < 6 }},
-		{"make everything sepia except the person", "", wall, func(b, a traits) bool { return a.warmth > b.warmth+15 }},
-		{"green screen", "", wall, func(_, a traits) bool { return a.green > 150 && a.red < 20 && a.contrast < 5 }},
-		{"fondo azul", "", wall, func(_, a traits) bool { return a.blue > 240 && a.red < 12 && a.contrast < 5 }},
-		{"use this image as the background", reference, wall, func(b, a traits) bool { return a.light < b.light-30 }},
-		{"blur the background, backward", "", wall, func(b, a traits) bool { return a.grain < 0.5*b.grain }},
-		{"black and white only on the person", "", head, func(_, a traits) bool { return a.color < 8 }},
+		{"背景虚化", "", wall, func(b, a traits) bool { return a.Grain < 0.5*b.Grain }},
+		{"black and white background, person in color", "", wall, func(_, a traits) bool { return a.Color < 6 }},
+		{"make everything sepia except the person", "", wall, func(b, a traits) bool { return a.Warmth > b.Warmth+15 }},
+		{"green screen", "", wall, func(_, a traits) bool { return a.Green > 150 && a.Red < 20 && a.Contrast < 5 }},
+		{"fondo azul", "", wall, func(_, a traits) bool { return a.Blue > 240 && a.Red < 12 && a.Contrast < 5 }},
+		{"use this image as the background", reference, wall, func(b, a traits) bool { return a.Light < b.Light-30 }},
+		{"blur the background, backward", "", wall, func(b, a traits) bool { return a.Grain < 0.5*b.Grain }},
+		{"black and white only on the person", "", head, func(_, a traits) bool { return a.Color < 8 }},
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
 			spec := portrait(t, c.prompt)
@@ -67,10 +59,10 @@ func TestBackgroundAndPersonAreEditedSeparately(t *testing.T) {
 				t.Fatalf("%d frames, want 3", len(after))
 			}
 			kept := map[image.Rectangle]image.Rectangle{wall: head, head: wall}[c.subject]
-			if b, a := measure(before[1].part(c.subject)), measure(after[1].part(c.subject)); !c.holds(b, a) {
+			if b, a := before[1].Part(c.subject).Measure(), after[1].Part(c.subject).Measure(); !c.holds(b, a) {
 				t.Errorf("from %+v to %+v", b, a)
 			}
-			if d := difference([]picture{before[1].part(kept)}, []picture{after[1].part(kept)}); d > 4 {
+			if d := before[1].Part(kept).Apart(after[1].Part(kept), 1); d > 4 {
 				t.Errorf("the rest changes by %.1f", d)
 			}
 		})
@@ -109,25 +101,12 @@ func TestFacesSurvivePainting(t *testing.T) {
 	for _, prompt := range []string{"watercolor", "oil painting", "impressionist", "underwater"} {
 		spec := portrait(t, prompt)
 		spec.Duration = 100 * time.Millisecond
-		kept := details(untouched(t, spec)[0].part(eyes), frames(t, run(t, spec), spec.Size)[0].part(eyes))
+		kept := untouched(t, spec)[0].Part(eyes).Details(frames(t, run(t, spec), spec.Size)[0].Part(eyes))
 		t.Logf("%s: the details of the face correlate by %.2f", prompt, kept)
 		if kept < 0.6 {
 			t.Errorf("%s: the details of the face correlate by %.2f, want at least 0.6", prompt, kept)
 		}
 	}
-}
-
-// details returns how alike the details of two pictures are, from -1 to 1.
-func details(a, b picture) float64 {
-	sharp := func(p picture) (steps []float64) {
-		for y := 2; y < p.height; y++ {
-			for x := 2; x < p.width; x++ {
-				steps = append(steps, p.luma(x, y)-p.luma(x-2, y), p.luma(x, y)-p.luma(x, y-2))
-			}
-		}
-		return steps
-	}
-	return correlation(sharp(a), sharp(b))
 }
 
 // Each limit is twice the measured average change between consecutive masks.
@@ -148,7 +127,7 @@ func TestMasksDoNotFlicker(t *testing.T) {
 		sum, last := 0.0, []uint8(nil)
 		for _, p := range shown {
 			mask := make([]uint8, size.Width*size.Height)
-			finder.Mask(p.pixels, mask)
+			finder.Mask(p.Pixels, mask)
 			for i, v := range last {
 				sum += math.Abs(float64(v)-float64(mask[i])) / 255 / float64(len(mask)*(len(shown)-1))
 			}

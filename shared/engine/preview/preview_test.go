@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/person"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 var (
@@ -51,15 +52,15 @@ func TestEveryKindIsEdited(t *testing.T) {
 			checkVideo(t, path, spec, c.kind != catalog.TextToVideo)
 			result := frames(t, path, c.size)
 			if c.kind == catalog.TextToVideo {
-				if m := measure(result[0]); m.contrast < 15 || m.tones < 20 {
+				if m := result[0].Measure(); m.Contrast < 15 || m.Tones < 20 {
 					t.Errorf("the picture shows little: %+v", m)
 				}
-				if d := difference(result[:1], result[len(result)-1:]); d < 0.5 {
+				if d := pixeltest.Difference(result[:1], result[len(result)-1:]); d < 0.5 {
 					t.Errorf("the picture moves by %.2f only", d)
 				}
 				return
 			}
-			if d := difference(untouched(t, spec), result); d < 8 {
+			if d := pixeltest.Difference(untouched(t, spec), result); d < 8 {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
 			}
 		})
@@ -70,7 +71,7 @@ func TestEveryKindIsEdited(t *testing.T) {
 // the index at the front, the exact size, frame rate and length, and audio in sync.
 func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	t.Helper()
-	f := inspect(t, path)
+	f := mediatest.Inspect(t, path)
 	if want := map[bool]int{true: 2, false: 1}[sound]; len(f.Streams) != want {
 		t.Fatalf("%d streams, want %d", len(f.Streams), want)
 	}
@@ -102,28 +103,20 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	}
 }
 
-func with(spec engine.Spec, change func(*engine.Spec)) engine.Spec {
-	change(&spec)
-	return spec
-}
-
 func TestReferencesGiveTheirColors(t *testing.T) {
-	references := map[string]string{
-		"aurora": reference,
-		"red":    mediatest.Image{Source: "color=c=0xcc2010"}.Make(t),
-	}
+	references := map[string]string{"aurora": reference, "red": mediatest.Image{Source: "color=c=0xcc2010"}.Make(t)}
 	for name, holds := range map[string]func(m traits) bool{
-		"aurora": func(m traits) bool { return m.blue > m.red+50 },
-		"red":    func(m traits) bool { return m.red > m.green+80 && m.red > m.blue+80 },
+		"aurora": func(m traits) bool { return m.Blue > m.Red+50 },
+		"red":    func(m traits) bool { return m.Red > m.Green+80 && m.Red > m.Blue+80 },
 	} {
 		for _, prompt := range []string{"", "oil painting"} {
 			spec := small(t, prompt)
 			spec.Reference = input(t, references[name], true)
 			result := frames(t, run(t, spec), spec.Size)[0]
-			if m := measure(result); !holds(m) {
-				t.Errorf("%s: red %.0f, green %.0f, blue %.0f", name, m.red, m.green, m.blue)
+			if m := result.Measure(); !holds(m) {
+				t.Errorf("%s: red %.0f, green %.0f, blue %.0f", name, m.Red, m.Green, m.Blue)
 			}
-			if l := likeness(untouched(t, spec)[0], result); l < 0.45 {
+			if l := untouched(t, spec)[0].Likeness(result); l < 0.45 {
 				t.Errorf("%s: little is left of the scene: %.2f", name, l)
 			}
 		}
@@ -135,19 +128,18 @@ func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec
 	for _, anchor := range []any{true, false, nil} {
-		specs = append(specs, with(small(t, ""), func(s *engine.Spec) {
-			s.Data, s.Duration = input(t, clip, false), time.Second
-			s.Reference = input(t, reference, true)
-			if anchor != nil {
-				s.Options = map[string]any{"self_anchor": anchor}
-			}
-		}))
+		spec := small(t, "")
+		spec.Data, spec.Duration, spec.Reference = input(t, clip, false), time.Second, input(t, reference, true)
+		if anchor != nil {
+			spec.Options = map[string]any{"self_anchor": anchor}
+		}
+		specs = append(specs, spec)
 	}
 	results := edits(t, specs...)
-	if d := difference(results[0], results[2]); d != 0 {
+	if d := pixeltest.Difference(results[0], results[2]); d != 0 {
 		t.Errorf("without the option the clip differs by %.2f from an anchored one", d)
 	}
-	if d := difference(results[0], results[1]); d < 1 {
+	if d := pixeltest.Difference(results[0], results[1]); d < 1 {
 		t.Errorf("anchoring changes the clip by %.2f only", d)
 	}
 }
@@ -164,7 +156,7 @@ func TestCameraMovesTowardTheFace(t *testing.T) {
 	checkVideo(t, path, spec, false)
 	face := func(path, frame string) person.Face {
 		square, filters := catalog.Size{Width: 512, Height: 512}, ",scale=512:-1,pad=512:512:-1:-1"
-		pixels := decode(t, square, "-i", path, "-vf", "select=eq(n\\,"+frame+")"+filters, "-frames:v", "1")[0].pixels
+		pixels := decode(t, square, "-i", path, "-vf", "select=eq(n\\,"+frame+")"+filters, "-frames:v", "1")[0].Pixels
 		found, err := person.Faces(pixels, square)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%s: faces %v, %v", path, found, err)
@@ -176,7 +168,7 @@ func TestCameraMovesTowardTheFace(t *testing.T) {
 		t.Errorf("the face moves from %+v to %+v", before, after)
 	}
 	last := decode(t, spec.Size, "-i", reference, "-vf", "scale=512:288:force_original_aspect_ratio=increase,crop=512:288")
-	if d := difference(last, frames(t, path, spec.Size)[19:]); d > 4 {
+	if d := pixeltest.Difference(last, frames(t, path, spec.Size)[19:]); d > 4 {
 		t.Errorf("the last frame differs by %.1f from the last image", d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 // played has the frames of an input and of its edit, and measurements of the first ones.
@@ -25,10 +26,8 @@ type played struct {
 
 // changed returns how much an area of the first frame changes.
 func (p played) changed(area image.Rectangle) float64 {
-	return between(p.before[0].part(area), p.after[0].part(area))
+	return p.before[0].Part(area).Apart(p.after[0].Part(area), 1)
 }
-
-func between(a, b picture) float64 { return difference([]picture{a}, []picture{b}) }
 
 // typed returns a request for 0.4 seconds of a clip, for its first picture, or for a text to video. It keeps the picture
 // in the folder for later calls.
@@ -65,29 +64,29 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		understood, ignored string
 		holds               func(p played) bool // nil if the input stays unchanged
 	}{
-		{text, "a red sports car in the city", "", "city", "red sports car", func(p played) bool { return between(p.after[0], scenery("the ocean")) > 8 }},
-		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.warmth > 20 && between(p.after[0], scenery("the ocean")) > 8 }},
+		{text, "a red sports car in the city", "", "city", "red sports car", func(p played) bool { return p.after[0].Apart(scenery("the ocean"), 1) > 8 }},
+		{text, "sunset over the ocean", "", "bay; sunset", "", func(p played) bool { return p.now.Warmth > 20 && p.after[0].Apart(scenery("the ocean"), 1) > 8 }},
 		{both, "crop to 9:16 for TikTok", personClip, "crop to 9:16", "", func(p played) bool {
 			cut, nearest, left := frames(t, p.path, catalog.Size{Width: 162, Height: 288})[0], math.Inf(1), 0
-			for x := 0; x <= 512-cut.width; x += 5 {
-				if d := between(p.before[0].part(image.Rect(x, 0, x+cut.width, 288)), cut); d < nearest {
+			for x := 0; x <= 512-cut.Width; x += 5 {
+				if d := p.before[0].Part(image.Rect(x, 0, x+cut.Width, 288)).Apart(cut, 1); d < nearest {
 					nearest, left = d, x
 				}
 			}
-			middle := left + cut.width/2
-			return p.after[0].width*16 == p.after[0].height*9 && head.Min.X+15 < middle && middle < head.Max.X-15
+			middle := left + cut.Width/2
+			return p.after[0].Width*16 == p.after[0].Height*9 && head.Min.X+15 < middle && middle < head.Max.X-15
 		}},
 		{both, "fit into 9:16 with blurred bars", sample, "fit into 9:16 with blurred bars", "", func(p played) bool {
-			bars := measure(p.after[0].part(image.Rect(0, 0, p.after[0].width, p.after[0].height/4)))
-			return p.after[0].width*16 == p.after[0].height*9 && bars.light > 30 && bars.edges < p.old.edges
+			bars := p.after[0].Part(image.Rect(0, 0, p.after[0].Width, p.after[0].Height/4)).Measure()
+			return p.after[0].Width*16 == p.after[0].Height*9 && bars.Light > 30 && bars.Edges < p.old.Edges
 		}},
 		{both, `put "SALE!" at the top in red`, sample, "red text “SALE!”", "", func(p played) bool {
-			old, now := measure(p.before[0].part(image.Rect(100, 5, 220, 30))), measure(p.after[0].part(image.Rect(100, 5, 220, 30)))
-			return now.red-now.blue > old.red-old.blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3
+			old, now := p.before[0].Part(image.Rect(100, 5, 220, 30)).Measure(), p.after[0].Part(image.Rect(100, 5, 220, 30)).Measure()
+			return now.Red-now.Blue > old.Red-old.Blue+10 && p.changed(image.Rect(0, 60, 320, 180)) < 3
 		}},
-		{clip, "remove the background", personClip, "white background", "", func(p played) bool { return measure(p.after[0].part(wall)).black > 245 && p.changed(head) < 4 }},
+		{clip, "remove the background", personClip, "white background", "", func(p played) bool { return p.after[0].Part(wall).Measure().Black > 245 && p.changed(head) < 4 }},
 		{both, "make the background a beach at sunset", personClip, "background: bay, sunset", "", func(p played) bool {
-			return measure(p.after[0].part(wall)).color > measure(p.before[0].part(wall)).color+40 && p.changed(head) < 4
+			return p.after[0].Part(wall).Measure().Color > p.before[0].Part(wall).Measure().Color+40 && p.changed(head) < 4
 		}},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "don't change anything", sample, "", "", nil},
@@ -119,10 +118,10 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 				if p.before = p.after; spec.Data != nil {
 					p.before = untouched(t, spec)
 				}
-				p.old, p.now = measure(p.before[0]), measure(p.after[0])
+				p.old, p.now = p.before[0].Measure(), p.after[0].Measure()
 				switch {
-				case c.holds == nil && difference(p.before, p.after) > 2.5:
-					t.Errorf("the picture changes by %.1f", difference(p.before, p.after))
+				case c.holds == nil && pixeltest.Difference(p.before, p.after) > 2.5:
+					t.Errorf("the picture changes by %.1f", pixeltest.Difference(p.before, p.after))
 				case c.holds != nil && !c.holds(p):
 					t.Errorf("from %+v to %+v", p.old, p.now)
 				}

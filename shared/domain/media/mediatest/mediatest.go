@@ -41,6 +41,9 @@ type Video struct {
 	Args      []string // more ffmpeg options for the output
 }
 
+// beeps is a source of a quiet tone with clicks.
+const beeps = "aevalsrc='0.1*sin(2*PI*440*t)+0.8*lt(mod(t,0.5),0.01)*sin(2*PI*2000*t)':s=48000"
+
 const ClickEvery = 0.5 // in seconds; the first click is at 0
 
 var formats = map[string]struct{ codec, pixelFormat, audio string }{
@@ -71,8 +74,7 @@ func (v Video) Make(t testing.TB) string {
 	if v.Silent || audio == "" {
 		args = append(args, "-map", "0:v")
 	} else {
-		const sound = "aevalsrc='0.1*sin(2*PI*440*t)+0.8*lt(mod(t,0.5),0.01)*sin(2*PI*2000*t)':s=48000"
-		args = append(args, "-f", "lavfi", "-i", sound, "-map", "0:v", "-map", "1:a", "-c:a", audio)
+		args = append(args, "-f", "lavfi", "-i", beeps, "-map", "0:v", "-map", "1:a", "-c:a", audio)
 	}
 	args = append(args, "-c:v", v.Codec)
 	args = append(args, speed[v.Codec]...)

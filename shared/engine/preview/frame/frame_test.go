@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"image"
-	"image/draw"
 	"image/png"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"cutroom/shared/engine/preview"
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/testkit/pixeltest"
 	"cutroom/shared/testkit/racetest"
 )
 
@@ -150,49 +150,16 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	return picture
 }
 
-// difference averages both pictures over squares with the given side, in pixels, and returns the mean difference
-// between the channel levels.
-func difference(t testing.TB, a, b image.Image, side int) float64 {
-	t.Helper()
-	size := a.Bounds().Size()
-	if b.Bounds().Size() != size {
-		t.Fatalf("sizes %v and %v", size, b.Bounds().Size())
-	}
-	left, right := flat(a), flat(b)
-	sum, count := 0, 0
-	for y := 0; y+side <= size.Y; y += side {
-		for x := 0; x+side <= size.X; x += side {
-			var d [3]int
-			for j := range side {
-				at := 4 * ((y+j)*size.X + x)
-				for i := at; i < at+4*side; i += 4 {
-					for channel := range d {
-						d[channel] += int(left[i+channel]) - int(right[i+channel])
-					}
-				}
-			}
-			for _, v := range d {
-				sum += max(v, -v)
-				count++
-			}
-		}
-	}
-	return float64(sum) / float64(side*side) / float64(count)
-}
-
-// flat returns a picture's bytes: red, green, blue and alpha.
-func flat(from image.Image) []uint8 {
-	size := from.Bounds().Size()
-	to := image.NewRGBA(image.Rect(0, 0, size.X, size.Y))
-	draw.Draw(to, to.Bounds(), from, from.Bounds().Min, draw.Src)
-	return to.Pix
+// difference returns the mean difference of two pictures, which it averages over squares with the given side.
+func difference(a, b image.Image, side int) float64 {
+	return pixeltest.Of(a).Apart(pixeltest.Of(b), side)
 }
 
 // alike fails unless the live picture is close to the finished one. Single pixels may differ as much as JPEG
 // requires. Averages over squares of eight pixels must be closer, because averaging evens out grain and compression.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
-	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)
+	fine, coarse := difference(live, done, 1), difference(live, done, 8)
 	t.Logf("%s: differs by %.2f of 255, in squares by %.2f", what, fine, coarse)
 	if fine > 12 || coarse > 4 {
 		t.Errorf("%s: differs by %.2f of 255 (12 are allowed), in squares by %.2f (4)", what, fine, coarse)
@@ -209,7 +176,7 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 		e.SetPrompt(t.Context(), prompt)
 		live := edit(t, e, in)
 		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, catalog.Image, prompt, in, nil))
-		if changed := difference(t, live, decoded(t, in), 1); changed < 3 {
+		if changed := difference(live, decoded(t, in), 1); changed < 3 {
 			t.Errorf("%q changes the picture by %.2f only", prompt, changed)
 		}
 	}
@@ -229,7 +196,7 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 		live := edit(t, e, in)
 		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, catalog.Image, prompt, in, reference))
 		e.SetImage(t.Context(), nil)
-		if d := difference(t, edit(t, e, in), before, 1); d != 0 {
+		if d := difference(edit(t, e, in), before, 1); d != 0 {
 			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
 		}
 	}
@@ -261,7 +228,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 		})
 		edit(t, e, in)
 		setting.Wait()
-		if d := difference(t, want, edit(t, e, in), 1); d != 0 {
+		if d := difference(want, edit(t, e, in), 1); d != 0 {
 			t.Fatalf("the prompt is lost: the second frame differs by %.2f", d)
 		}
 		e.Close()
@@ -279,7 +246,7 @@ func TestSnowMoves(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	first := edit(t, e, in)
 	now = now.Add(time.Second / 2)
-	if d := difference(t, first, edit(t, e, in), 1); d < 0.5 {
+	if d := difference(first, edit(t, e, in), 1); d < 0.5 {
 		t.Errorf("half a second later the frame differs by %.2f only", d)
 	}
 	now = now.Add(1000 * time.Hour)
@@ -309,7 +276,7 @@ func TestPictureRangeIsKept(t *testing.T) {
 		}
 		widen := func(v uint8) uint8 { return uint8(min(255, max(0, ((int(v)-16)*255+109)/219))) }
 		chroma := func(v uint8) uint8 { return uint8(min(255, max(0, ((int(v)-16)*255+112)/224))) }
-		if d := difference(t, want, copied(&out.YCbCr, widen, chroma), 1); d > 1.5 {
+		if d := difference(want, copied(&out.YCbCr, widen, chroma), 1); d > 1.5 {
 			t.Errorf("%q: the picture differs by %.2f from the one with full range", prompt, d)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"image"
 	"image/jpeg"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 func TestEveryLookHasAPicture(t *testing.T) {
@@ -46,10 +46,7 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample, err := jpeg.Decode(bytes.NewReader(encoded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := decoded(t, encoded)
 	for i, name := range append(look.Names(), "") {
 		if i%11 != 5 && !*update {
 			continue
@@ -79,29 +76,17 @@ func TestPicturesAreUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := difference(t, drawn.Bytes(), kept); d > 4 {
+		if d := pixeltest.Of(decoded(t, drawn.Bytes())).Apart(pixeltest.Of(decoded(t, kept)), 1); d > 4 {
 			t.Errorf("%s differs from the engine's picture by %.1f", name, d)
 		}
 	}
 }
 
-func difference(t *testing.T, a, b []byte) float64 {
+func decoded(t *testing.T, encoded []byte) image.Image {
 	t.Helper()
-	first, err := jpeg.Decode(bytes.NewReader(a))
+	picture, err := jpeg.Decode(bytes.NewReader(encoded))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := jpeg.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := 0.0
-	for y := range pictures.Size.Height {
-		for x := range pictures.Size.Width {
-			r, g, b, _ := first.At(x, y).RGBA()
-			r2, g2, b2, _ := second.At(x, y).RGBA()
-			sum += math.Abs(float64(r+g+b) - float64(r2+g2+b2))
-		}
-	}
-	return sum / 3 / 257 / float64(pictures.Size.Width*pictures.Size.Height)
+	return picture
 }
