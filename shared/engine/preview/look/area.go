@@ -48,46 +48,57 @@ func (a arguments) ground() string {
 	return "background of the reference image"
 }
 
-// areas returns the area that each instruction is about. It adds the background edits. It turns the words for these
-// edits and for areas into fillers.
-func (asked *request) areas(prompt string, split [][]part) []Area {
+// areas returns the area that each clause is about. It adds the background edits. It turns the words for these edits
+// and for areas into fillers.
+func (asked *request) areas(prompt string, split []clause) []Area {
 	found := make([]Area, len(split))
-	for i, instruction := range split {
-		for k, p := range instruction {
-			if p.means.edit != nil && (p.means.edit.name == Ground || p.first.text == "black") && slices.ContainsFunc(instruction[:k], part.writes) {
-				instruction[k].class, instruction[k].means, instruction[k].first.text = content, meaning{}, "box"
-			}
-		}
-		if area := sparedBy(instruction); area != Whole {
+	for i, c := range split {
+		boxed(c)
+		if area := sparedBy(c); area != Whole {
 			asked.spare(found, split, i, area)
 		}
 	}
-	for i, instruction := range split {
-		if found[i] != Whole || sparedBy(instruction) != Whole {
-			continue
-		}
-		at := max(slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.isGround() }),
-			slices.IndexFunc(instruction, func(p part) bool { return p.means.edit != nil && p.means.edit.name == removed }))
-		last := i > 0 && i+1 == len(split) && asked.grounded()
-		switch {
-		case i > 0 && in("onlys", instruction[0].first.text) && !slices.ContainsFunc(instruction, func(p part) bool { return isOther(p) && areaOf(p) == Whole }):
-			found[i-1] = about(instruction) // "black and white, only the background"
-			drop(instruction, func(part) bool { return true })
-		case at >= 0:
-			found[i] = asked.ground(prompt, instruction, at)
-		case asked.placed(prompt, instruction):
-		case last && instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool {
-			return p.whole || p.class == placing && scene.Place(prompt[p.last.to:]) != ""
-		}):
-			asked.recolor(prompt, instruction) // "remove the background and make it white" or "and put a beach instead"
-		case isPerson(instruction), i > 0 && found[i-1] == Background && about(instruction) == Person && !slices.ContainsFunc(instruction, func(p part) bool {
-			return p.class == content && !isPersonWord(p)
-		}):
-			found[i] = Person
-			drop(instruction, isPersonWord)
+	for i, c := range split {
+		if found[i] == Whole && sparedBy(c) == Whole {
+			asked.area(prompt, found, split, i)
 		}
 	}
 	return found
+}
+
+// area finds the area that the clause with an index is about.
+func (asked *request) area(prompt string, found []Area, split []clause, i int) {
+	c := split[i]
+	at := max(c.find(part.isGround), c.find(func(p part) bool { return p.isEdit(removed) }))
+	switch {
+	case i > 0 && c[0].in("onlys") && !c.any(func(p part) bool { return isOther(p) && areaOf(p) == Whole }):
+		found[i-1] = about(c) // "black and white, only the background"
+		c.drop(func(part) bool { return true })
+	case at >= 0:
+		found[i] = asked.ground(prompt, c, at)
+	case asked.placed(prompt, c):
+	case i > 0 && i+1 == len(split) && asked.grounded() && !c.negated() && fills(prompt, c):
+		asked.recolor(prompt, c)
+	case isPerson(c), i > 0 && found[i-1] == Background && about(c) == Person && !c.any(isUnknown):
+		found[i] = Person
+		c.drop(isPersonWord)
+	}
+}
+
+// boxed turns "background" after a text to write into a word for the text's box: `"Sale" on a red background`.
+func boxed(c clause) {
+	for i, p := range c {
+		if (p.isEdit(Ground) || p.means.edit != nil && p.in("blacks")) && c[:i].writes() {
+			c[i].disown()
+			c[i].first.text = "box"
+		}
+	}
+}
+
+// fills reports whether a clause after the removal of the background may say what replaces it: "and make it white" or
+// "and put a beach instead".
+func fills(prompt string, c clause) bool {
+	return c.any(func(p part) bool { return p.whole || p.class == placing && scene.Place(prompt[p.last.to:]) != "" })
 }
 
 func (o *operation) isGround() bool {
@@ -99,77 +110,52 @@ func (asked *request) grounded() bool {
 	return found
 }
 
-func hasPerson(instruction []part) bool { return slices.ContainsFunc(instruction, isPersonWord) }
-func isPersonWord(p part) bool          { return in("persons", p.first.text) }
+func isPersonWord(p part) bool { return p.in("persons") }
 
-// isOther reports whether a part is neither about a person nor a filler.
-func isOther(p part) bool { return p.class != filler && !isPersonWord(p) }
+// isOther reports whether a part is neither about a person nor a filler. isUnknown is true for an unknown word that
+// names no person.
+func isOther(p part) bool   { return p.class != filler && !isPersonWord(p) }
+func isUnknown(p part) bool { return p.class == content && !isPersonWord(p) }
 
 // areaOf returns the area that a word names, or Whole.
 func areaOf(p part) Area {
 	switch {
 	case isPersonWord(p):
 		return Person
-	case p.means.edit != nil && p.means.edit.name == Ground:
+	case p.isEdit(Ground):
 		return Background
 	}
 	return Whole
 }
 
 // about returns the area that the words before the next joiner name first, or Whole.
-func about(parts []part) Area {
-	for _, p := range parts {
+func about(c clause) Area {
+	for _, p := range c {
 		switch {
 		case p.class == joiner:
 			return Whole
 		case areaOf(p) != Whole:
 			return areaOf(p)
-		case p.means.edit != nil && p.means.edit.isGround():
+		case p.isGround():
 			return Background
 		}
 	}
 	return Whole
 }
 
-// spare finds the words that exclude an area, such as "everything but me", "don't touch the background" and "the
-// background unchanged".
-func spare(all []part) {
-	for i, p := range all {
-		area, before, after := areaOf(p), i-1, i+1
-		if area == Whole {
-			continue
-		}
-		for before >= 0 && all[before].class == filler && !all[before].whole && !in("leaves", all[before].first.text) {
-			before--
-		}
-		for after < len(all)-1 && all[after].class == filler && !in("unchanged", all[after].first.text) {
-			after++
-		}
-		last := i+1 == len(all) || after == len(all)-1 && all[after].class == filler || all[after].first.clause != p.first.clause
-		same := func(at int) bool { return at >= 0 && at < len(all) && all[at].last.clause == p.first.clause }
-		switch {
-		case same(before) && (in("exceptions", all[before].first.text) || before > 0 && (last || all[before-1].whole) && in("buts", all[before].first.text)):
-			all[before].class, all[i].class, all[i].means, all[i].spared = filler, filler, meaning{}, area
-		case same(before) && in("leaves", all[before].first.text) && !(same(after) && all[after].class == thing) && !has(segmentAt(all, i), "becomings"): // not "lass … weg" or "lass mich jung aussehen"
-			all[before].class = negation
-		case same(after) && in("unchanged", all[after].first.text):
-			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
-		}
-	}
-}
-
-// sparedBy returns the area that an instruction excludes, or Whole.
-func sparedBy(instruction []part) (area Area) {
-	if isColored(instruction) {
+// sparedBy returns the area that a clause excludes, or Whole.
+func sparedBy(c clause) (area Area) {
+	if isColored(c) {
 		return Person
 	}
-	kept := instruction[0].class == negation && (!in("lacks", instruction[0].first.text) || len(instruction) > 1 &&
-		(instruction[1].class == turning || in("changing", instruction[1].first.text))) // "without changing the background"
-	for i, p := range instruction {
+	kept := c.negated() && (!c[0].in("lacks") ||
+		len(c) > 1 && (c[1].class == turning || c[1].in("changing"))) // "without changing the background"
+	for i, p := range c {
 		switch {
 		case p.spared != Whole:
 			return p.spared
-		case kept && i > 0 && (!in("keeps", instruction[0].first.text) && (p.means.look != nil || p.means.modifier != nil) || p.class == content && areaOf(p) == Whole && !in("changing", p.first.text)):
+		case kept && i > 0 && (!c[0].in("keeps") && p.changes() ||
+			p.class == content && areaOf(p) == Whole && !p.in("changing")):
 			return Whole // "don't make the background red"
 		case kept:
 			area = max(area, areaOf(p))
@@ -178,35 +164,33 @@ func sparedBy(instruction []part) (area Area) {
 	return area
 }
 
-// spare applies instructions to the rest of the picture if the instruction with the given index excludes an area. It
-// changes `found`, which has the areas of the instructions.
-func (asked *request) spare(found []Area, split [][]part, at int, area Area) {
-	rest, instruction := Background+Person-area, split[at]
-	changes := func(instruction []part) bool {
-		return instruction[0].class != negation && slices.ContainsFunc(instruction, func(p part) bool {
-			return p.means.look != nil || p.means.modifier != nil
-		})
-	}
-	inColor := strings.HasPrefix(instruction[len(instruction)-1].first.text, "colo")
+// spare applies clauses to the rest of the picture if the clause with the given index excludes an area. It changes
+// `found`, which has the areas of the clauses.
+func (asked *request) spare(found []Area, split []clause, at int, area Area) {
+	rest, c := Background+Person-area, split[at]
+	changes := func(i int) bool { return i >= 0 && i < len(split) && !split[i].negated() && split[i].changes() }
 	switch {
-	case instruction[0].class == negation, isColored(instruction):
+	case c.negated(), isColored(c):
 		for i := range split {
-			if changes(split[i]) && !slices.ContainsFunc(split[i], func(p part) bool { return areaOf(p) == area || areaOf(p) == Background }) {
+			other := func(p part) bool { return areaOf(p) == area || areaOf(p) == Background }
+			if changes(i) && !split[i].any(other) {
 				found[i] = rest
-				drop(split[i], isPersonWord)
+				split[i].drop(isPersonWord)
 			}
 		}
-		drop(instruction, func(p part) bool { return instruction[0].class != negation })
-	case changes(instruction):
+		if !c.negated() {
+			c.drop(func(part) bool { return true })
+		}
+	case changes(at):
 		found[at] = rest
-	case area == Person && instruction[0].class == thing:
+	case area == Person && c[0].class == thing:
 		asked.edits = append(asked.edits, Edit{operation: meant(Ground).edit, args: arguments{removed: true}})
-		drop(instruction, func(part) bool { return true })
-	case inColor && at == 0:
+		c.drop(func(part) bool { return true })
+	case c[len(c)-1].in("colorings") && at == 0:
 		asked.of(area).modify(meant("grayscale").modifier, 1)
-	case at > 0 && changes(split[at-1]):
+	case changes(at - 1):
 		found[at-1] = rest
-	case at+1 < len(split) && changes(split[at+1]):
+	case changes(at + 1):
 		found[at+1] = rest
 	}
 }
@@ -217,205 +201,223 @@ func meant(name string) meaning {
 	return all[slices.IndexFunc(all, func(m meaning) bool { return m.name() == name })]
 }
 
-// placed adds a background edit if an instruction puts people into a scene, such as "put her on a beach".
-func (asked *request) placed(prompt string, instruction []part) bool {
-	at := slices.IndexFunc(instruction, func(p part) bool { return in("insides", p.first.text) })
-	if at < 1 || !hasPerson(instruction[:at]) || asked.grounded() || slices.ContainsFunc(instruction[:at], func(p part) bool {
-		return isOther(p) && p.class != placing
-	}) {
+// placed adds a background edit if a clause puts people into a scene, such as "put her on a beach".
+func (asked *request) placed(prompt string, c clause) bool {
+	at := c.find(func(p part) bool { return p.in("insides") })
+	if at < 1 || !c[:at].hasPerson() || asked.grounded() ||
+		c[:at].any(func(p part) bool { return isOther(p) && p.class != placing }) {
 		return false
 	}
-	e := Edit{operation: meant(Ground).edit, Phrase: prompt[instruction[0].first.from:instruction[at].first.from]}
-	e.args.scene = prompt[instruction[at].last.to:instruction[len(instruction)-1].last.to]
+	e := Edit{operation: meant(Ground).edit, Phrase: prompt[c[0].first.from:c[at].first.from]}
+	e.args.scene = prompt[c[at].last.to:c[len(c)-1].last.to]
 	background := scene.Read(e.args.scene)
-	if !slices.ContainsFunc(instruction[at:], func(p part) bool {
-		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != ""
-	}) {
+	if !c[at:].any(func(p part) bool { return isScenery(prompt, p) }) {
 		return false // "me in winter"
 	}
 	asked.edits = append(asked.edits, e)
-	drop(instruction, func(p part) bool {
-		return p.first.from <= instruction[at].first.from ||
+	c.drop(func(p part) bool {
+		return p.first.from <= c[at].first.from ||
 			slices.ContainsFunc(strings.Fields(strings.ToLower(prompt[p.first.from:p.last.to])), background.Shows)
 	})
 	return true
 }
 
-// isColored reports whether an instruction is like "the person in color".
-func isColored(instruction []part) bool {
-	at := slices.IndexFunc(instruction, func(p part) bool { return p.first.text == "color" || p.first.text == "colour" })
-	return at > 0 && hasPerson(instruction[:at]) && instruction[0].spared == Whole &&
-		!slices.ContainsFunc(instruction, func(p part) bool {
-			return isOther(p) && p.class != joiner || p.spared != Whole || p.whole && !strings.HasPrefix(p.first.text, "colo")
-		})
+// isScenery reports whether a part names a scene that can be painted, and no look such as "snowy".
+func isScenery(prompt string, p part) bool {
+	return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != ""
 }
 
-// isPerson reports whether an instruction is only about the person: "anime only on the person",
-// "make the man a watercolor".
-func isPerson(instruction []part) bool {
-	if instruction[0].class == negation || !hasPerson(instruction) || hasEdit(instruction) ||
-		!slices.ContainsFunc(instruction, func(p part) bool { return p.means.look != nil || p.means.modifier != nil }) {
+// isColored reports whether a clause is like "the person in color".
+func isColored(c clause) bool {
+	at := c.find(func(p part) bool { return p.in("incolors") })
+	return at > 0 && c[:at].hasPerson() && c[0].spared == Whole && !c.any(func(p part) bool {
+		return isOther(p) && p.class != joiner || p.spared != Whole || p.whole && !p.in("colorings")
+	})
+}
+
+// isPerson reports whether a clause is only about the person: "anime only on the person", "make the man an anime".
+func isPerson(c clause) bool {
+	if c.negated() || !c.hasPerson() || c.hasEdit() || !c.changes() ||
+		c.any(func(p part) bool { return isUnknown(p) && !p.in("onlys") }) {
 		return false
 	}
-	only, before := false, false // before means that a word for a person precedes
-	turned := instruction[0].class == turning || instruction[0].means.modifier != nil && len(instruction) > 1 &&
-		(instruction[1].describes() || len(instruction) == 2)
-	if before = turned && instruction[0].class != turning; before && instruction[len(instruction)-1].first.text == "face" {
-		return false // "brighten the person", but not "blur the face"
-	}
-	turned = turned || instruction[0].class == content && isPersonWord(instruction[0]) && !slices.ContainsFunc(instruction, func(p part) bool {
-		return p.means.look != nil || in("insides", p.first.text)
-	}) // "person black and white"
-	for _, p := range instruction {
-		switch {
-		case in("persons", p.first.text):
-			before = true
-		case in("onlys", p.first.text):
-			only = true
-		case p.class == content:
-			return false
-		case !before && len(p.means.phrase) > 0:
-			turned = false
-		}
-	}
-	return only || turned
-}
-
-// drop turns parts of an instruction into fillers if the given function selects them.
-func drop(instruction []part, which func(part) bool) {
-	for i, p := range instruction {
-		if which(p) {
-			instruction[i].class, instruction[i].means = filler, meaning{}
-		}
-	}
-}
-
-// recolor gives the background the scene or the color that an instruction names.
-func (asked *request) recolor(prompt string, instruction []part) {
-	text := prompt[instruction[0].last.to:instruction[len(instruction)-1].last.to]
-	shown := scene.Read(text)
-	shade, from := shadeAt(instruction, slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() }))
-	for i := range asked.edits {
-		e := &asked.edits[i]
-		if e.isGround() && scene.Place(text) != "" {
-			e.operation, e.args = meant(Ground).edit, arguments{scene: text}
-		}
-		drop(instruction, func(p part) bool {
-			m := p.means.modifier
-			if e.isGround() && m != nil && m.isColor() && e.args.scene == "" {
-				e.args.color = shade + m.name
-				return true
-			} else if from >= 0 && p.first == instruction[from].first && e.isGround() && e.args.scene == "" {
-				return true
-			}
-			return e.isGround() && e.args.scene == text && (p.class != content || shown.Shows(strings.ToLower(prompt[p.first.from:p.last.to])))
-		})
-	}
-}
-
-// ground applies an instruction that contains a word for the background, and returns the area that it is about.
-func (asked *request) ground(prompt string, instruction []part, at int) Area {
-	p := &instruction[at]
-	name := p.means.edit.name
-	e := Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
-	e.args.clear = has(instruction, "transparent") || slices.ContainsFunc(instruction, func(p part) bool { return p.names("transparent") })
-	known := func(p part) bool {
-		return p.class != content || isPersonWord(p) || len(p.arguments) > 0 && p.arguments[0].kinds == ratio || in("references", p.first.text) || in("transparent", p.first.text) ||
-			in("lights", p.first.text) || in("darks", p.first.text) || in("brights", p.first.text)
-	}
-	others := slices.ContainsFunc(instruction, func(p part) bool { return !known(p) })
-	// The function `nothing` treats the word for the background as an unknown word.
-	nothing := func() Area {
-		for i, other := range instruction {
-			if m := other.means.modifier; m != nil && m.isColor() || i == at {
-				instruction[i].class, instruction[i].means = content, meaning{}
-			}
-		}
-		return Whole
-	}
-	add := func() Area {
-		drop(instruction, func(other part) bool {
-			edits := other.means.edit != nil && !other.means.edit.isGround() // "square, with a white background"
-			return other.first.from != p.first.from && known(other) && !edits
-		})
-		if !asked.grounded() {
-			asked.edits = append(asked.edits, e)
-		}
-		return Whole
-	}
-	change := func(modifier string) Area {
-		drop(instruction, func(other part) bool { return known(other) && len(other.means.phrase) == 0 })
-		p.means = meaning{modifier: meant(modifier).modifier, phrase: p.means.phrase}
-		return Background
-	}
-	before := at - 1
-	for before >= 0 && instruction[before].class == filler && !in("insides", instruction[before].first.text) {
-		before--
-	}
-	inside := before >= 0 && in("insides", instruction[before].first.text)
-	color := slices.IndexFunc(instruction, func(p part) bool { return p.means.modifier != nil && p.means.modifier.isColor() })
-	shade, from := shadeAt(instruction, color)
-	if from != color {
-		instruction[from].class, instruction[from].means = filler, meaning{}
-	}
-	changes := slices.ContainsFunc(instruction, func(p part) bool {
-		return p.means.look != nil || p.means.modifier != nil && !p.means.modifier.isColor()
-	})
+	changed := c[0].means.modifier != nil && len(c) > 1 && (c[1].describes() || len(c) == 2)
 	switch {
-	case at+1 < len(instruction) && in("afterGround", instruction[at+1].first.text):
-		return nothing()
-	case name == blurred:
-		return change("blur")
-	case name == personColor:
-		return change("grayscale")
-	case name == removed && others && p.first.text == "cut": // "cut out the dog"
-		return nothing()
-	case name == removed:
-		if e.args.removed = true; strings.HasPrefix(p.first.text, "green") || p.first.text == "chroma" {
-			e.args.color = "green"
+	case changed && c[len(c)-1].in("faces"):
+		return false // "brighten the person", but not "blur the face"
+	case changed, c.has("onlys"):
+		return true
+	}
+	described := isPersonWord(c[0]) && c[0].class == content &&
+		!c.any(func(p part) bool { return p.means.look != nil || p.in("insides") }) // "person black and white"
+	if c[0].class != turning && !described {
+		return false
+	}
+	person, change := c.find(isPersonWord), c.find(func(p part) bool { return len(p.means.phrase) > 0 })
+	return person < change
+}
+
+// recolor gives the background the scene or the color that a clause names.
+func (asked *request) recolor(prompt string, c clause) {
+	at := slices.IndexFunc(asked.edits, Edit.isGround)
+	e := &asked.edits[at]
+	if e.args.scene != "" && scene.Place(prompt[c[0].last.to:]) == "" {
+		return
+	}
+	text := prompt[c[0].last.to:c[len(c)-1].last.to]
+	if scene.Place(text) != "" {
+		e.operation, e.args = meant(Ground).edit, arguments{scene: text}
+		shown := scene.Read(text)
+		c.drop(func(p part) bool {
+			return p.class != content || shown.Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
+		})
+		return
+	}
+	color := c.color()
+	shade, from := shadeAt(c, color)
+	if from != color {
+		c[from].ignore()
+	}
+	c.drop(func(p part) bool {
+		if p.isColor() {
+			e.args.color = shade + p.means.modifier.name
 		}
-		return add()
-	case instruction[0].class == negation:
-		rest := slices.ContainsFunc(instruction, func(p part) bool { return p.class == content || p.class == turning })
-		if !in("lacks", instruction[0].first.text) || rest {
+		return p.isColor()
+	})
+}
+
+// grounding applies a clause that contains a word for the background.
+type grounding struct {
+	*request
+	prompt string
+	clause clause
+	at     int // the index of the word for the background
+	edit   Edit
+	// others means that the clause has unknown words.
+	others bool
+	// color is the requested color, with its shade, or "".
+	color string
+}
+
+// ground applies a clause that contains a word for the background, and returns the area that it is about.
+func (asked *request) ground(prompt string, c clause, at int) Area {
+	p := c[at]
+	g := &grounding{request: asked, prompt: prompt, clause: c, at: at}
+	g.edit = Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}
+	g.edit.args.clear = c.any(func(p part) bool { return p.in("transparent") || p.names("transparent") })
+	g.others = c.any(func(p part) bool { return !isKnownToGround(p) })
+	if color := c.color(); color >= 0 {
+		shade, from := shadeAt(c, color)
+		g.color = shade + c[color].means.modifier.name
+		if from != color {
+			c[from].ignore()
+		}
+	}
+	if at+1 < len(c) && c[at+1].in("afterGround") {
+		return g.nothing() // "background music"
+	}
+	switch g.edit.name {
+	case blurred:
+		return g.change("blur")
+	case personColor:
+		return g.change("grayscale")
+	case removed:
+		return g.remove()
+	}
+	return g.replace()
+}
+
+func isKnownToGround(p part) bool {
+	return p.class != content || isPersonWord(p) || p.kinds() == ratio || p.in("references") ||
+		p.in("transparent") || p.in("lights") || p.in("darks") || p.in("brights")
+}
+
+// nothing treats the word for the background as an unknown word.
+func (g *grounding) nothing() Area {
+	for i, p := range g.clause {
+		if p.isColor() || i == g.at {
+			g.clause[i].disown()
+		}
+	}
+	return Whole
+}
+
+// add adds the background edit, unless there is one.
+func (g *grounding) add() Area {
+	g.clause.drop(func(p part) bool {
+		edits := p.means.edit != nil && !p.isGround() // "square, with a white background"
+		return p.first.from != g.clause[g.at].first.from && isKnownToGround(p) && !edits
+	})
+	if !g.grounded() {
+		g.edits = append(g.edits, g.edit)
+	}
+	return Whole
+}
+
+// change makes the clause change only the background.
+func (g *grounding) change(modifier string) Area {
+	g.clause.drop(func(p part) bool { return isKnownToGround(p) && len(p.means.phrase) == 0 })
+	p := &g.clause[g.at]
+	p.means = meaning{modifier: meant(modifier).modifier, phrase: p.means.phrase}
+	return Background
+}
+
+// remove follows a phrase that removes the background, such as "cut out the person".
+func (g *grounding) remove() Area {
+	p := g.clause[g.at]
+	if g.others && p.in("cuts") {
+		return g.nothing() // "cut out the dog"
+	}
+	g.edit.args.removed = true
+	if p.in("greens") {
+		g.edit.args.color = "green"
+	}
+	return g.add()
+}
+
+// replace follows a clause with the plain word "background".
+func (g *grounding) replace() Area {
+	c := g.clause
+	inside := g.at - 1
+	for inside >= 0 && c[inside].class == filler && !c[inside].in("insides") {
+		inside--
+	}
+	changes := c.any(func(p part) bool { return p.changes() && !p.isColor() })
+	switch {
+	case c.negated():
+		if !c[0].in("lacks") || c.any(func(p part) bool { return p.class == content || p.class == turning }) {
 			return Whole
 		}
-		instruction[0].class = filler
-		e.args.removed = true
-		return add()
-	case inside && others:
-		return nothing()
-	case removes(instruction, at):
-		e.args.removed = true
-		return add()
-	case changes && asked.painted(&e, prompt, instruction, at) == "":
-		if others {
-			return nothing()
-		}
-		drop(instruction, func(other part) bool { return other.first.from == p.first.from || isPersonWord(other) })
+		c[0].class, g.edit.args.removed = filler, true // "without background"
+		return g.add()
+	case g.others && inside >= 0 && c[inside].in("insides"):
+		return g.nothing() // "add a castle in the background"
+	case removes(c, g.at):
+		g.edit.args.removed = true
+		return g.add()
+	case g.paint():
+		background := scene.Read(g.edit.args.scene)
+		c.drop(func(p part) bool { return background.Shows(strings.ToLower(g.prompt[p.first.from:p.last.to])) })
+		return g.add()
+	case g.others:
+		return g.nothing()
+	case changes:
+		c.drop(func(p part) bool { return p.first.from == c[g.at].first.from || isPersonWord(p) })
 		return Background
-	case e.args.scene != "" || asked.painted(&e, prompt, instruction, at) != "":
-		background := scene.Read(e.args.scene)
-		drop(instruction, func(p part) bool {
-			return background.Shows(strings.ToLower(prompt[p.first.from:p.last.to]))
-		})
-		return add()
-	case others:
-		return nothing()
-	case color >= 0:
-		e.args.color = shade + instruction[color].means.modifier.name
-		return add()
-	case slices.ContainsFunc(instruction, func(p part) bool { return in("references", p.first.text) }):
-		return add()
+	case g.color != "":
+		g.edit.args.color = g.color
+		return g.add()
+	case c.has("references"):
+		return g.add()
 	}
-	return nothing()
+	return g.nothing()
 }
 
 // removes reports whether the word next to "background" asks to remove the background.
-func removes(instruction []part, at int) bool {
+func removes(c clause, at int) bool {
 	for _, step := range []int{-1, 1} {
-		for i := at + step; i >= 0 && i < len(instruction); i += step {
-			if p := instruction[i]; p.class == thing || in("transparent", p.first.text) {
+		for i := at + step; i >= 0 && i < len(c); i += step {
+			if p := c[i]; p.class == thing || p.in("transparent") {
 				return true
 			} else if p.class != filler {
 				break
@@ -425,25 +427,21 @@ func removes(instruction []part, at int) bool {
 	return false
 }
 
-// painted sets the edit's scene if an instruction names one: the words after "background" or, if there are none, the
-// word before it.
-func (asked *request) painted(e *Edit, prompt string, instruction []part, at int) string {
-	names := func(p part) bool {
-		return p.means.look == nil && scene.Place(prompt[p.first.from:p.last.to]) != "" // a look such as "snowy"
+// paint sets the edit's scene if the clause names one: the words after "background" or, if there are none, the word
+// before it.
+func (g *grounding) paint() bool {
+	c := g.clause
+	if c[g.at+1:].any(func(p part) bool { return isScenery(g.prompt, p) }) {
+		g.edit.args.scene = g.prompt[c[g.at].last.to:c[len(c)-1].last.to]
+		return true
 	}
-	switch {
-	case slices.ContainsFunc(instruction[at+1:], names):
-		e.args.scene = prompt[instruction[at].last.to:instruction[len(instruction)-1].last.to]
-	default:
-		for i := at - 1; i >= 0; i-- { // "a beach at sunset as the background"
-			p := instruction[i]
-			if names(p) {
-				e.args.scene = prompt[p.first.from:instruction[at].first.from]
-			} else if p.class == filler && p.first.text != "in" || p.means.look != nil {
-				continue
-			}
+	for i := g.at - 1; i >= 0; i-- { // "a beach at sunset as the background"
+		if isScenery(g.prompt, c[i]) {
+			g.edit.args.scene = g.prompt[c[i].first.from:c[g.at].first.from]
+			return true
+		} else if (c[i].class != filler || c[i].in("ins")) && c[i].means.look == nil {
 			break
 		}
 	}
-	return e.args.scene
+	return false
 }

@@ -137,9 +137,10 @@ func (a arguments) proportion(otherwise float64) float64 { return cmp.Or(a.wante
 
 func (a arguments) shape(otherwise float64) string {
 	shape := a.proportion(otherwise)
-	for _, known := range [][2]int{{35, 45}, {1, 1}, {16, 9}, {9, 16}, {4, 3}, {3, 4}, {4, 5}, {5, 4}, {3, 2}, {2, 3}, {21, 9}} {
-		if math.Abs(shape-float64(known[0])/float64(known[1])) < 1e-6 {
-			return fmt.Sprintf("%d:%d", known[0], known[1])
+	for known := range strings.FieldsSeq("35:45 1:1 16:9 9:16 4:3 3:4 4:5 5:4 3:2 2:3 21:9") {
+		var across, down float64
+		if _, err := fmt.Sscanf(known, "%g:%g", &across, &down); err == nil && math.Abs(shape-across/down) < 1e-6 {
+			return known
 		}
 	}
 	return fmt.Sprintf("%.2f:1", shape)
@@ -148,14 +149,15 @@ func (a arguments) shape(otherwise float64) string {
 func (a arguments) colorOr(otherwise string) string { return cmp.Or(a.color, otherwise) }
 
 func (a arguments) title() string {
-	how := strings.TrimSpace(map[bool]string{a.scale > 1: "large", a.scale > 0 && a.scale < 1: "small"}[true] + " " + a.color)
-	return strings.TrimSpace(how + " text “" + shorten(a.text) + "”")
+	size := map[bool]string{a.scale > 1: "large", a.scale > 0 && a.scale < 1: "small"}[true]
+	return strings.Join(strings.Fields(size+" "+a.color+" text"), " ") + " “" + shorten(a.text) + "”"
 }
 
 // units maps words to kinds of numbers.
 var units = sync.OnceValue(func() map[string]kinds {
 	known := map[string]kinds{"°": angle}
-	for list, unit := range map[string]kinds{"degrees": angle, "seconds": seconds, "times": factor, "pixels": pixels} {
+	all := map[string]kinds{"degrees": angle, "seconds": seconds, "times": factor, "pixels": pixels}
+	for list, unit := range all {
 		for word := range lists()[list] {
 			known[word] = unit
 		}
@@ -198,93 +200,136 @@ var directions = sync.OnceValue(func() map[string]argument {
 
 // argumentAt returns the argument at the beginning of tokens, and the number of its tokens.
 func argumentAt(prompt string, tokens []token) (argument, int) {
-	word := tokens[0].text
-	if found, ok := directions()[word]; ok {
+	if found, ok := directions()[tokens[0].text]; ok {
 		return found, 1
 	}
-	number, ok := map[string]float64{"twice": 2, "double": 2, "triple": 3, "zweimal": 2, "dreimal": 3, "viermal": 4, "مرتين": 2}[word]
-	if in("pairs", word) {
-		return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, 2), seconds }}, 1
-	}
-	if in("halves", word) {
-		next := 1
-		for next < len(tokens) && in("articles", tokens[next].text) { // "half a second"
-			next++
-		}
-		if number, ok = 0.5, true; next < len(tokens) && units()[tokens[next].text] == seconds {
-			return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, number), seconds }}, next + 1
+	for _, read := range []func([]token) (argument, int){fractionAt, shapeAt} {
+		if a, length := read(tokens); length > 0 {
+			return a, length
 		}
 	}
-	part := map[bool]float64{in("quarters", word): 0.25, in("thirds", word): 1.0 / 3}[true]
-	if part > 0 && !(len(tokens) > 1 && isSecond(tokens[1].text)) { // not "the third second"
-		return argument{share, func(a *arguments) { a.numbers, a.unit = append(a.numbers, part), share }}, 1
+	return numberAt(prompt, tokens)
+}
+
+// counted returns the argument for a number with a unit.
+func counted(number float64, unit kinds) argument {
+	return argument{unit, func(a *arguments) { a.numbers, a.unit = append(a.numbers, number), unit }}
+}
+
+// multiples has the words for factors.
+var multiples = map[string]float64{"doubles": 2, "triples": 3, "quadruples": 4}
+
+// fractionAt reads numbers without digits: "twice", "half a second", "quarter".
+func fractionAt(tokens []token) (argument, int) {
+	word, next := tokens[0].text, 1
+	for list, number := range multiples {
+		if in(list, word) {
+			times := counted(number, 0)
+			times.kinds = factor | share
+			return times, 1
+		}
 	}
-	if ok {
-		return argument{factor | share, func(a *arguments) {
-			a.numbers, a.unit = append(a.numbers, number), map[bool]kinds{true: share}[number < 1]
-		}}, 1
+	switch second := len(tokens) > 1 && isSecond(tokens[1].text); {
+	case in("pairs", word):
+		return counted(2, seconds), 1
+	case in("quarters", word) && !second: // not "the third second"
+		return counted(0.25, share), 1
+	case in("thirds", word) && !second:
+		return counted(1.0/3, share), 1
+	case !in("halves", word):
+		return argument{}, 0
 	}
-	size := 1 // in tokens
-	if len(tokens) > 3 && (tokens[1].text == "x" || tokens[1].text == "by") && (in("millimeters", tokens[3].text) || units()[tokens[3].text] == pixels) {
-		word, size = word+"x"+tokens[2].text, 3 // "35 x 45 mm"
+	for next < len(tokens) && in("articles", tokens[next].text) { // "half a second"
+		next++
+	}
+	if next < len(tokens) && isSecond(tokens[next].text) {
+		return counted(0.5, seconds), next + 1
+	}
+	half := counted(0.5, share)
+	half.kinds |= factor
+	return half, 1
+}
+
+// shapeAt reads two numbers: a ratio such as "16:9", a size such as "1920x1080" or "35 x 45 mm", or a time such as
+// "0:05".
+func shapeAt(tokens []token) (argument, int) {
+	word, size := tokens[0].text, 1
+	if len(tokens) > 3 && in("bys", tokens[1].text) && inAny(tokens[3].text, "millimeters", "pixels") {
+		word, size = word+"x"+tokens[2].text, 3
 	}
 	across, down, _ := strings.Cut(strings.Replace(word, "x", ":", 1), ":")
 	w, err := strconv.ParseFloat(across, 64)
 	h, err2 := strconv.ParseFloat(down, 64)
-	if err == nil && err2 == nil && len(down) == 2 && (across[0] == '0' || down[0] == '0') { // "0:05"
-		return argument{seconds, func(a *arguments) { a.numbers, a.unit = append(a.numbers, 60*w+h), seconds }}, 1
-	}
-	if err == nil && err2 == nil && w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4 {
-		if len(tokens) > size && in("millimeters", tokens[size].text) {
-			size++
-		} else if w > 32 { // "1920x1080"
-			return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, size
-		}
-		return argument{ratio, func(a *arguments) { a.wanted = w / h }}, size
-	}
-	if n := numberOf(word); n > 0 && len(tokens) > 1 && (units()[tokens[1].text] != 0 || in("minutes", tokens[1].text) || in("ordinals", tokens[1].text)) {
-		word = strconv.Itoa(n) // "three seconds"
-	}
-	digits, rest := strings.TrimRightFunc(word, unicode.IsLetter), strings.TrimLeft(prompt[tokens[0].to:], " \u00a0\u202f")
-	if number, err = strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64); err != nil || number > 1e6 {
-		return argument{}, 0
-	}
-	unit, known := units()[word[len(digits):]]
-	length := 1
 	switch {
-	case !known && digits != word:
+	case err != nil || err2 != nil:
 		return argument{}, 0
-	case known:
-	case strings.HasPrefix(rest, "%"), strings.HasPrefix(rest, "°"):
-	case len(tokens) > 1:
-		if unit, known = units()[tokens[1].text]; known {
-			length = 2
-		}
+	case len(down) == 2 && (across[0] == '0' || down[0] == '0'):
+		return counted(60*w+h, seconds), 1
+	case !(w > 0 && h > 0 && w/h >= 0.25 && w/h <= 4):
+		return argument{}, 0
 	}
-	switch plain := !known && length == 1 && len(tokens) > 1 && digits == word; {
-	case plain && in("minutes", tokens[1].text):
-		unit, number, length = seconds, 60*number, 2
-	case plain && in("decibels", tokens[1].text):
-		unit, number, length = factor, math.Pow(10, number/20), 2
+	if len(tokens) > size && in("millimeters", tokens[size].text) {
+		size++
+	} else if w > 32 {
+		return argument{pixels, func(a *arguments) { a.numbers, a.wanted = []float64{w, h}, w/h }}, size
+	}
+	return argument{ratio, func(a *arguments) { a.wanted = w / h }}, size
+}
+
+// numberAt reads a number with or without a unit: "3 s", "90°", "20%", "three seconds", "2x".
+func numberAt(prompt string, tokens []token) (argument, int) {
+	word, next := tokens[0].text, ""
+	if len(tokens) > 1 {
+		next = tokens[1].text
+	}
+	if n := numberOf(word); n > 0 && (units()[next] != 0 || in("minutes", next) || in("ordinals", next)) {
+		word = strconv.Itoa(n)
+	}
+	digits := strings.TrimRightFunc(word, unicode.IsLetter)
+	number, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64)
+	unit, known := units()[word[len(digits):]]
+	if err != nil || number > 1e6 || !known && digits != word {
+		return argument{}, 0
+	}
+	rest := strings.TrimLeft(prompt[tokens[0].to:], " \u00a0\u202f")
+	length, percent := 1, strings.HasPrefix(rest, "%")
+	if digits == word && !percent && !strings.HasPrefix(rest, "°") && next != "" {
+		length = 2
+		switch unit = units()[next]; {
+		case in("minutes", next):
+			unit, number = seconds, 60*number
+		case in("decibels", next):
+			unit, number = factor, math.Pow(10, number/20)
+		case unit == 0:
+			length = 1
+		}
+		percent = in("percents", next)
 	}
 	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' && !isDigit(prompt, from-2) { // not "1-3 s"
 		number = -number
 	}
-	percent := strings.HasPrefix(rest, "%") || length == 2 && tokens[1].text == "percent"
-	if percent {
+	switch {
+	case percent:
 		unit = factor
-	}
-	if strings.HasPrefix(rest, "°") {
+	case strings.HasPrefix(rest, "°"):
 		unit = angle
 	}
-	set := func(a *arguments) { a.numbers, a.unit, a.percent = append(a.numbers, number), unit, percent }
+	kind := unit
 	if unit == 0 {
-		return argument{angle | seconds | factor, set}, length
+		kind = angle | seconds | factor
 	}
-	return argument{unit, set}, length
+	return argument{kind, func(a *arguments) {
+		a.numbers, a.unit, a.percent = append(a.numbers, number), unit, percent
+	}}, length
 }
 
 // degree returns the strength of a change that a word gives, or 0.
 func degree(word string) float64 {
-	return map[bool]float64{in("slightly", word): 0.5, in("strongly", word): 1.6}[true]
+	switch {
+	case in("slightly", word):
+		return 0.5
+	case in("strongly", word):
+		return 1.6
+	}
+	return 0
 }

@@ -517,6 +517,8 @@ func (e Edit) Crops() bool {
 	return e.Centers() || e.filters[Late] != nil && (e.name == "letterbox" || strings.HasPrefix(e.name, "zoom"))
 }
 
+func (o *operation) isFade() bool { return strings.HasPrefix(o.name, "fade") }
+
 // Centers reports whether the edit moves the subject to the center.
 func (e Edit) Centers() bool { return e.name == Passport || e.name == "crop" || e.name == "zoom in" }
 

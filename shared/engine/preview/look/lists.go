@@ -2,6 +2,7 @@ package look
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -32,4 +33,39 @@ var lists = sync.OnceValue(func() map[string]map[string]bool {
 	return all
 })
 
+// context is a rule about a word's class next to other words. A line of lists.txt has the word, its class there, the
+// place of the neighbors ("before" or "after" the word, or "near": up to two words later) and the neighbors.
+type context struct {
+	word, place string
+	class       class
+	neighbors   map[string]bool
+}
+
+var contexts = sync.OnceValue(func() []context {
+	named := map[string]class{"filler": filler, "joiner": joiner, "thing": thing}
+	var found []context
+	for name, list := range lists() {
+		if fields := strings.Fields(name); len(fields) == 3 {
+			found = append(found, context{words(fields[0])[0], fields[2], named[fields[1]], list})
+		}
+	}
+	return found
+})
+
+// fits reports whether the rule applies to the word with an index, which is not the last one.
+func (c context) fits(texts []string, at int) bool {
+	switch c.place {
+	case "after":
+		return at > 0 && c.neighbors[texts[at-1]]
+	case "near":
+		return c.neighbors[texts[at+1]] || c.neighbors[texts[min(at+2, len(texts)-1)]]
+	}
+	return c.neighbors[texts[at+1]]
+}
+
 func in(list, word string) bool { return lists()[list][word] }
+
+// inAny reports whether one of the lists has a word.
+func inAny(word string, names ...string) bool {
+	return slices.ContainsFunc(names, func(list string) bool { return in(list, word) })
+}

@@ -3,365 +3,14 @@ package look
 import (
 	"slices"
 	"strings"
-	"sync"
-	"unicode"
-	"unicode/utf8"
 )
 
-// closings maps opening quotation marks to the marks that may close them.
-var closings = sync.OnceValue(func() map[rune]string {
-	return map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}
-})
-
-// maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
-const maxQuotation = 1000
-
-// quotedAt returns the quotation that starts at the first token. end is the offset of its end in bytes, or 0 if
-// there is none. After a word such as "text", capitalized words need no quotation marks: "add text Hello World".
-func quotedAt(prompt string, found []part, tokens []token) (text string, end int) {
-	t, last := tokens[0], part{}
-	if len(found) > 0 {
-		last = found[len(found)-1]
-	}
-	gap := prompt[last.last.to:t.from]
-	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
-	if opening < 0 || opening == 0 && len(found) > 0 && !isUnspaced([]rune(last.last.text + " ")[0]) || last.writes() && !strings.ContainsAny(gap[:opening], " \n") {
-		capital := func(t token) bool { return unicode.IsUpper([]rune(prompt[t.from:t.to])[0]) }
-		says := len(found) > 1 && in("sayings", last.last.text) && announces(found[:len(found)-1])
-		if !in("writings", last.last.text) && !says || strings.Trim(gap, " :") != "" || !strings.Contains(gap, ":") && (!capital(t) || capital(last.first)) && !says {
-			return "", 0
-		}
-		for i, next := range tokens {
-			ends := in("joiners", next.text) || in("insides", next.text)
-			if says { // "see you in june", but not "see you at the top" or "see you in red"
-				ends = ends && slices.ContainsFunc(tokens[min(i+1, len(tokens)):min(len(tokens), i+3)], func(t token) bool {
-					return directions()[t.text].set != nil || slices.ContainsFunc(learned().meanings[t.text], func(m meaning) bool { return len(m.phrase) == 1 }) || classOf(t.text) >= placing
-				})
-			}
-			if i > 0 && (next.from-t.from > maxQuotation || next.clause != t.clause || ends && !capital(tokens[min(i+1, len(tokens)-1)])) {
-				return strings.TrimRight(prompt[t.from:next.from], " ,.;:"), next.from
-			}
-		}
-		return strings.TrimSpace(prompt[t.from:]), len(prompt)
-	}
-	mark, size := utf8.DecodeRuneInString(gap[opening:])
-	from := last.last.to + opening + size
-	length := closingAt(prompt[from:min(len(prompt), from+maxQuotation)], closings()[mark])
-	if from+length <= t.from {
-		return "", 0
-	}
-	return strings.TrimSpace(prompt[from : from+length]), from + length
-}
-
-// closingAt returns the offset of the first closing mark that no letter follows, unlike the one in "It's", or -1.
-func closingAt(text, marks string) int {
-	for at, r := range text {
-		if strings.ContainsRune(marks, r) {
-			if next, _ := utf8.DecodeRuneInString(text[at+utf8.RuneLen(r):]); r != '\'' || !unicode.IsLetter(next) {
-				return at
-			}
-		}
-	}
-	return -1
-}
-
-// announces reports whether the parts before a quotation show that it is text to write.
-func announces(before []part) bool {
-	for i := len(before) - 1; i >= max(0, len(before)-6); i-- {
-		p := before[i]
-		if p.class == placing || in("announcers", p.first.text) || p.means.edit != nil && p.means.edit.name == Title {
-			return true
-		}
-	}
-	return false
-}
-
-// announced reports whether the words after a quotation, which ends at an offset, show that it is text to write.
-func (v *vocabulary) announced(tokens []token, end int) bool {
-	for len(tokens) > 0 && tokens[0].from < end {
-		tokens = tokens[1:]
-	}
-	return slices.ContainsFunc(tokens[:min(len(tokens), 6)], func(t token) bool {
-		return in("announcers", t.text) || in("writings", t.text) || slices.ContainsFunc(v.meanings[t.text], func(m meaning) bool { return m.name() == Title && len(m.phrase) == 1 })
-	})
-}
-
-// maxOrdered limits an instruction's edits, because each is compared with all parts.
-const maxOrdered = 32
-
-// order adds the ordinary edits of an instruction. It turns their arguments into fillers, and edit phrases that
-// request nothing into content.
-// It returns the part of the clip to which the instruction is limited.
-func (asked *request) order(prompt string, instruction []part) (span Span) {
-	if len(instruction) == 0 || instruction[0].class == negation || count(instruction, refusal) > 0 {
-		return Span{}
-	}
-	var found []ordered
-	writes := slices.ContainsFunc(instruction, part.writes)
-	for i := range instruction {
-		p := &instruction[i]
-		if p.means.edit == nil || p.means.edit.isGround() {
-			continue
-		}
-		asked.blurred = asked.blurred || p.means.edit.name == padded && p.names("blurs")
-		switch last := len(found) - 1; {
-		case last >= 0 && len(p.arguments) > 0 && p.means.edit.name == "crop" && found[last].takes(p.arguments[0]):
-			found[last].give(p.arguments[0]) // "letterbox to 16:9"
-			p.class, p.means = filler, meaning{}
-			continue
-		case last >= 0 && p.means.edit.name == "rotate" && found[last].edit.name == "rotate" && in("halfTurns", p.last.text):
-			found[last].edit.args = arguments{unit: angle, numbers: []float64{180}} // "dreh es auf den Kopf"
-			p.class, p.means = filler, meaning{}
-			continue
-		case writes && p.means.edit.name == Title && !p.writes(), // the quotation stands for "the text"
-			last >= 0 && p.means.edit.name == found[last].edit.name && !p.means.edit.needs && len(p.arguments) == 0: // "rotate it a quarter turn left"
-			p.class, p.means = filler, meaning{}
-			continue
-		case p.last.text == "slow" && i+1 < len(instruction) && in("afterSlow", instruction[i+1].first.text), len(found) == maxOrdered:
-			p.class, p.means = content, meaning{}
-			continue
-		case last >= 0 && in("trims", instruction[found[last].at].last.text) && in("edges", p.first.text):
-			instruction[found[last].at].class, instruction[found[last].at].means = filler, meaning{}
-			found = found[:last]
-		}
-		o := ordered{at: i, edit: Edit{operation: p.means.edit, Phrase: prompt[p.first.from:p.last.to]}}
-		o.limits = p.means.edit.isSpan() && segment(instruction, i) // "slow motion for the last 2 seconds"
-		for _, a := range p.arguments {
-			o.give(a)
-		}
-		for _, word := range p.means.phrase {
-			if colors()[word] && o.edit.name == "border" {
-				o.edit.args.color = word // "black frame"
-			}
-			o.edit.args.tall = o.edit.args.tall || word == "polaroid"
-		}
-		found = append(found, o)
-	}
-	if at := slices.IndexFunc(found, func(o ordered) bool { return o.edit.name == Title }); at >= 0 {
-		found[at].edit.args.box = boxIn(instruction)
-	}
-	modified := slices.ContainsFunc(instruction, func(p part) bool { return p.means.modifier != nil && !p.means.modifier.isColor() }) &&
-		!slices.ContainsFunc(instruction, func(p part) bool { return units()[p.first.text] == seconds }) // "blurred until second 2"
-	for i := range instruction {
-		spread(instruction, i, found, modified)
-	}
-	if len(found) == 0 || len(found) == 1 && found[0].edit.name == "crop" && found[0].given == 0 {
-		if o, implies := implied(prompt, instruction); implies {
-			found = []ordered{o}
-		}
-	}
-	found, span = limit(instruction, found)
-	drop(instruction, func(p part) bool {
-		return writes && in("letters", p.first.text) || slices.ContainsFunc(found, func(o ordered) bool {
-			return o.edit.OnlySound() && in("sounds", p.first.text) || o.edit.Crops() && (isPersonWord(p) || in("center", p.first.text)) ||
-				o.given&units()[p.first.text] != 0 || p.class != named && (o.given&seconds != 0 || o.edit.isSpan()) && (in("spans", p.first.text) || in("keeps", p.first.text) || in("onlys", p.first.text)) || o.given&pixels != 0 && in("sizes", p.first.text)
-		})
-	})
-	cuts := slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing && !in("trims", p.first.text) })
-	if slices.ContainsFunc(found, func(o ordered) bool { return o.edit.isSpan() }) {
-		found = slices.DeleteFunc(found, func(o ordered) bool {
-			crop := o.edit.name == "crop" && o.given == 0 // "crop the last 2 seconds"
-			if crop {
-				cuts, instruction[o.at].class, instruction[o.at].means = true, filler, meaning{}
-			}
-			return crop
-		})
-	}
-	turns := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == Boomerang })
-	for _, o := range found {
-		p := &instruction[o.at]
-		if slow := func(p part) bool { return in("adverbs", p.first.text) }; o.edit.name == "zoom in" && slices.ContainsFunc(instruction, slow) {
-			o.edit.operation = meant("zoom in slowly").edit
-			drop(instruction, slow)
-		}
-		skips := !in("keeps", p.first.text) && !in("onlys", p.first.text) && slices.ContainsFunc(found, func(o ordered) bool {
-			return o.edit.name == "skip the first" || o.edit.name == "remove the last"
-		})
-		if instead := map[string]string{"trim": "skip the first", "last": "remove the last"}[o.edit.name]; (cuts || skips) && instead != "" && !precedes("tos", instruction, o.at) {
-			o.edit.operation = meant(instead).edit // "coupe les 3 premières secondes"
-			if len(o.edit.args.numbers) > 1 {
-				o.edit.operation = meant(partOut).edit // "remove everything between 1 s and 2 s"
-			}
-		}
-		if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && p.names("halfTurns") {
-			o.given, o.edit.args = angle, arguments{unit: angle, numbers: []float64{180}}
-		}
-		if o.edit.name == freezeLast && o.given&end == 0 {
-			o.freeze(instruction)
-		}
-		if s := strengthAt(instruction, o.at); s != 1 && o.given == 0 && o.edit.takes == factor && o.edit.name != Loop && o.edit.name != Upscale {
-			o.edit.args.numbers = []float64{map[bool]float64{true: 1.4, false: 3}[s < 1]} // "a bit louder"
-		}
-		near := segmentAt(instruction, o.at)
-		titles := slices.DeleteFunc(slices.Clone(asked.edits), func(e Edit) bool { return e.name != Title })
-		if o.edit.name == "fade in and out" && (o.given&end != 0 || p.first == p.last && has(near, "outs")) {
-			o.edit.operation = meant("fade out").edit
-		}
-		if strings.HasPrefix(o.edit.name, "fade") && has(near, "tracks") && !has(near, "scopes") && o.edit.args.color == "" {
-			o.edit.operation = meant(strings.TrimSuffix(o.edit.name, " the sound") + " the sound").edit
-			drop(near, func(p part) bool { return in("tracks", p.first.text) })
-		}
-		if by := o.edit.args; in("speeds", strings.Join(p.means.phrase, " ")) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
-			o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true
-		}
-		same := func(other ordered) bool {
-			tempo := in("speeds", strings.Join(p.means.phrase, " ")) && other.edit.name == "slow motion" // "slow it to 25% speed"
-			return other.at != o.at && (tempo || o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && (other.given != 0 || isSecond(instruction[other.at].last.text)))
-		}
-		crops := slices.ContainsFunc(found, func(o ordered) bool { return o.edit.name == "crop" })
-		if o.given == 0 && (o.edit.isSpan() && crops || turns && o.edit.name == Loop || // "cut to 9:16", "a boomerang loop"
-			!slices.ContainsFunc(p.means.phrase, isSecond) && slices.ContainsFunc(found, same)) { // "schneide auf die ersten 3 Sekunden"
-			p.class, p.means = filler, meaning{}
-			continue
-		}
-		if (o.edit.name == Title || o.edit.name == Logo) && (instruction[0].class == thing || len(titles) == maxTitles) ||
-			o.edit.name == partOut && len(o.edit.args.numbers) != 2 || in("tilts", p.first.text) && o.given&angle == 0 || o.edit.needs && o.given&map[bool]kinds{true: quotation, false: o.edit.takes}[o.edit.name == Title] == 0 && !slices.ContainsFunc(p.means.phrase, isSecond) ||
-			(o.given == 0 || o.edit.name == "rotate") && isObject(instruction, o.at, o.edit) || o.edit.name == "rotate" && o.given == 0 && hasPerson(instruction[:o.at]) {
-			p.class, p.means = content, meaning{}
-			continue
-		}
-		known, again := Find(asked.edits, o.edit.name)
-		if again && o.edit.name == Title && known.args.text != "" && o.edit.args.text != "" || !again {
-			asked.edits = append(asked.edits, o.edit)
-		}
-	}
-	return span
-}
-
-// implied returns the edit that an instruction requests only by its numbers: "remove 1 s to 2 s", "from 1 to 2 seconds"
-// or "500 pixels wide".
-func implied(prompt string, instruction []part) (o ordered, found bool) {
-	o = ordered{edit: Edit{operation: meant(Resize).edit, Phrase: prompt[instruction[0].first.from:instruction[len(instruction)-1].last.to]}}
-	at := slices.IndexFunc(instruction, func(p part) bool {
-		return p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == pixels
-	})
-	if at >= 0 && hasEdit(instruction) {
-		return o, false // "crop 100 pixels from the left"
-	} else if at >= 0 {
-		o.at, instruction[at].class, instruction[at].means = at, named, meant(Resize)
-		for i := range instruction {
-			for _, a := range instruction[i].arguments {
-				o.give(a)
-			}
-		}
-		drop(instruction, func(p part) bool { return len(p.arguments) > 0 && p.arguments[0].kinds == axis })
-		return o, true
-	}
-	span, times := between(instruction, []ordered{o})
-	keeps := slices.ContainsFunc(instruction, func(p part) bool {
-		return p.class == filler && (in("keeps", p.first.text) || in("onlys", p.first.text))
-	})
-	cuts := !keeps && slices.ContainsFunc(instruction, func(p part) bool { return p.class == thing || p.means.edit != nil && in("removals", p.first.text) })
-	keeps = keeps || hasEdit(instruction) // "crop from 1 s to 3 s"
-	if len(times) == 0 || slices.ContainsFunc(instruction, func(p part) bool {
-		return p.means.look != nil || p.means.modifier != nil || p.class == content && len(p.arguments) == 0 && !isTimely(p.first.text)
-	}) {
-		return o, false
-	}
-	name := map[bool]string{true: partOut, false: "trim"}[cuts]
-	o.edit.args.numbers = []float64{span.From, span.To}
-	if len(times) == 1 {
-		name = map[bool]string{true: "skip the first", false: "trim"}[keeps == (span.To == 0)] // "keep only after 2 s"
-		o.edit.args.numbers = []float64{max(span.From, span.To)}
-	}
-	if !keeps && !cuts && len(times) == 1 {
-		return o, false
-	}
-	o.edit.operation = meant(name).edit
-	o.at, o.given = times[0], seconds
-	drop(instruction, func(p part) bool { return p.class != named })
-	instruction[o.at].class, instruction[o.at].means = named, meant(name)
-	return o, true
-}
-
-// isTimely reports whether a word may stand next to the seconds to which a change is limited.
-func isTimely(word string) bool {
-	return in("spans", word) || in("sinces", word) || in("untils", word) || in("ends", word) || in("tos", word) || units()[word] == seconds
-}
-
-func isSecond(word string) bool { return units()[word] == seconds }
-
-// precedes reports whether a word from a list is the last one before a part, apart from articles.
-func precedes(list string, instruction []part, at int) bool {
-	for at--; at > 0 && in("articles", instruction[at].first.text) && !in(list, instruction[at].first.text); at-- {
-	}
-	return at >= 0 && in(list, instruction[at].last.text)
-}
-
-// boxIn returns the color of the box that an instruction asks for, as in "on a red box", or "". It drops these words.
-// It runs before the colors are spread.
-func boxIn(instruction []part) string {
-	at := slices.IndexFunc(instruction, func(p part) bool { return in("boxes", p.first.text) && p.class == content })
-	if at < 0 {
-		return ""
-	}
-	box := "black"
-	for near := max(0, at-1); near <= min(at+1, len(instruction)-1); near++ {
-		p := &instruction[near]
-		if m := p.means.modifier; m != nil && m.isColor() {
-			box = m.name
-		} else if near != at {
-			continue
-		}
-		p.class, p.means = filler, meaning{}
-	}
-	return box
-}
-
-// isSpan reports whether an edit keeps the first, the last or the middle seconds.
-func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
-
-// segment reports whether another change applies only to the seconds that the phrase names: "mute the first 3 seconds",
-// "slow motion for the last 2 seconds".
-func segment(instruction []part, at int) bool {
-	before := instruction[:at]
-	for len(before) > 1 && in("articles", before[len(before)-1].first.text) {
-		before = before[:len(before)-1]
-	}
-	if len(before) > 1 && in("purposes", before[len(before)-1].first.text) {
-		return true
-	}
-	first := instruction[at].first.text
-	if len(instruction[at].means.phrase) > 2 && !isUnspaced([]rune(first)[0]) || in("keeps", first) {
-		return false
-	}
-	changes := func(p part) bool {
-		return p.means.look != nil || p.means.modifier != nil || p.means.edit != nil && !(p.means.edit.needs && p.means.edit.takes&seconds != 0) && p.means.edit.name != "crop"
-	}
-	ends := func(p part) bool { return p.class == joiner || in("finals", p.first.text) || in("keeps", p.first.text) }
-	for i := at - 1; i >= 0 && (instruction[i].class != joiner || in("whens", first)); i-- {
-		if changes(instruction[i]) {
-			return true
-		}
-	}
-	after := slices.IndexFunc(instruction[at+1:], func(p part) bool { return changes(p) || ends(p) })
-	return after >= 0 && changes(instruction[at+1+after])
-}
-
-// freeze makes an edit freeze the frame of a moment instead of the last one, if an instruction names the moment: "freeze
-// at 2 s for one second".
-func (o *ordered) freeze(instruction []part) {
-	var at, lasts []float64
-	for i, p := range instruction {
-		if len(p.arguments) == 0 || p.arguments[0].kinds&seconds == 0 {
-			continue
-		}
-		var a arguments
-		p.arguments[0].set(&a)
-		if precedes("purposes", instruction, i) {
-			lasts = append(lasts, a.numbers...)
-		} else {
-			at = append(at, a.numbers...)
-		}
-	}
-	if moment := slices.ContainsFunc(instruction, func(p part) bool { return in("ats", p.last.text) }); len(at) > 0 && (len(lasts) > 0 || len(at) > 1 || moment) {
-		o.edit.operation = meant(freezeAt).edit
-		o.edit.args.numbers = append(at[:min(2, len(at))], lasts...)
-	}
-}
-
-// maxTitles limits how many texts a prompt can write.
-const maxTitles = 4
+const (
+	// maxOrdered limits a clause's edits, because each is compared with all parts.
+	maxOrdered = 32
+	// maxTitles limits how many texts a prompt can write.
+	maxTitles = 4
+)
 
 // ordered is an edit whose arguments are still being collected.
 type ordered struct {
@@ -372,9 +21,6 @@ type ordered struct {
 	// limits means that the edit only says which seconds the others are limited to.
 	limits bool
 }
-
-// inert reports whether a meaning is a phrase that names no edit, such as "comic sans".
-func (m meaning) inert() bool { return m.look == nil && m.edit == nil && m.modifier == nil }
 
 // takes reports whether the edit can still take the argument.
 func (o *ordered) takes(a argument) bool {
@@ -389,69 +35,419 @@ func (o *ordered) give(a argument) {
 	}
 }
 
-// spread gives a part's arguments to the edit before it or, if that does not take them or if an "and" lies between, to
-// the edit after it.
-func spread(instruction []part, at int, found []ordered, modified bool) {
-	p := &instruction[at]
-	if p.means.edit != nil {
+// turnHalf makes an edit turn the picture upside down.
+func (o *ordered) turnHalf() {
+	o.given, o.edit.args = angle, arguments{unit: angle, numbers: []float64{180}}
+}
+
+// isSpan reports whether an edit keeps the first, the last or the middle seconds.
+func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
+
+// orders reads the ordinary edits of a clause.
+type orders struct {
+	*request
+	prompt string
+	clause clause
+	found  []ordered
+	// writes means that the clause has a text to write. cuts means that it has a verb such as "remove".
+	writes, cuts bool
+}
+
+func (c *orders) any(is func(ordered) bool) bool { return slices.ContainsFunc(c.found, is) }
+func (c *orders) has(name string) bool {
+	return c.any(func(o ordered) bool { return o.edit.name == name })
+}
+
+// order adds the ordinary edits of a clause. It turns their arguments into fillers, and edit phrases that request
+// nothing into content. It returns the part of the clip to which the clause is limited.
+func (asked *request) order(prompt string, clause clause) (span Span) {
+	if len(clause) == 0 || clause.cancelled() {
+		return Span{}
+	}
+	c := &orders{request: asked, prompt: prompt, clause: clause, writes: clause.writes()}
+	c.collect()
+	if at := slices.IndexFunc(c.found, func(o ordered) bool { return o.edit.name == Title }); at >= 0 {
+		c.found[at].edit.args.box = boxIn(clause)
+	}
+	c.spread()
+	if len(c.found) == 0 || len(c.found) == 1 && c.found[0].edit.name == "crop" && c.found[0].given == 0 {
+		c.imply()
+	}
+	c.found, span = limit(clause, c.found)
+	clause.drop(func(p part) bool {
+		return c.writes && p.in("letters") || c.any(func(o ordered) bool { return o.explains(p) })
+	})
+	c.cuts = clause.any(func(p part) bool { return p.class == thing && !p.in("trims") })
+	c.uncrop()
+	for _, o := range c.found {
+		for _, adjust := range adjustments {
+			adjust(c, &o)
+		}
+		switch p := &clause[o.at]; {
+		case c.repeats(o):
+			p.ignore()
+		case c.fails(o):
+			p.disown()
+		default:
+			c.add(o.edit)
+		}
+	}
+	return span
+}
+
+// add adds an edit, unless it is there. Only texts may be there several times.
+func (c *orders) add(e Edit) {
+	known, again := Find(c.edits, e.name)
+	if !again || e.name == Title && known.args.text != "" && e.args.text != "" {
+		c.edits = append(c.edits, e)
+	}
+}
+
+// explains reports whether a word only explains the edit, such as "audio" next to "mute".
+func (o ordered) explains(p part) bool {
+	timed := o.given&seconds != 0 || o.edit.isSpan()
+	return o.edit.OnlySound() && p.in("sounds") || o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
+		o.given&units()[p.first.text] != 0 || o.given&pixels != 0 && p.in("sizes") ||
+		p.class != named && timed && (p.in("spans") || p.in("keeps") || p.in("onlys"))
+}
+
+// collect finds the edits that the phrases of the clause name.
+func (c *orders) collect() {
+	for i := range c.clause {
+		p := &c.clause[i]
+		if p.means.edit == nil || p.isGround() {
+			continue
+		}
+		c.blurred = c.blurred || p.isEdit(padded) && p.names("blurs")
+		slow := in("slows", p.last.text) && i+1 < len(c.clause) && c.clause[i+1].in("afterSlow") // "slow fade"
+		switch {
+		case c.details(i):
+			p.ignore()
+		case slow, len(c.found) == maxOrdered:
+			p.disown()
+		default:
+			c.found = append(c.found, c.ordered(i))
+		}
+	}
+}
+
+// ordered returns the edit that a phrase names, with the arguments within the phrase.
+func (c *orders) ordered(at int) ordered {
+	p := c.clause[at]
+	o := ordered{at: at, edit: Edit{operation: p.means.edit, Phrase: c.prompt[p.first.from:p.last.to]}}
+	o.limits = o.edit.isSpan() && isSegment(c.clause, at)
+	for _, a := range p.arguments {
+		o.give(a)
+	}
+	for _, word := range p.means.phrase {
+		if colors()[word] && o.edit.name == "border" {
+			o.edit.args.color = word // "black frame"
+		}
+	}
+	o.edit.args.tall = o.edit.args.tall || p.names("polaroids")
+	return o
+}
+
+// details reports whether a phrase only adds to the edit before it, or repeats it.
+func (c *orders) details(at int) bool {
+	p := c.clause[at]
+	if c.writes && p.isEdit(Title) && !p.writes() {
+		return true // the quotation stands for "the text"
+	}
+	if len(c.found) == 0 {
+		return false
+	}
+	last := &c.found[len(c.found)-1]
+	switch same := p.isEdit(last.edit.name); {
+	case p.isEdit("crop") && len(p.arguments) > 0 && last.takes(p.arguments[0]):
+		last.give(p.arguments[0]) // "letterbox to 16:9"
+		return true
+	case same && p.isEdit("rotate") && in("halfTurns", p.last.text):
+		last.turnHalf() // "dreh es auf den Kopf"
+		return true
+	case same && !last.edit.needs && len(p.arguments) == 0:
+		return true // "rotate it a quarter turn left"
+	case in("trims", c.clause[last.at].last.text) && p.in("edges"): // "trim 1 second from the end"
+		c.clause[last.at].ignore()
+		c.found = c.found[:len(c.found)-1]
+	}
+	return false
+}
+
+// uncrop ignores a crop without a shape next to seconds that are kept: "crop the last 2 seconds".
+func (c *orders) uncrop() {
+	if !c.any(func(o ordered) bool { return o.edit.isSpan() }) {
 		return
 	}
-	given, shade, from := p.arguments, "", at
-	if m := p.means.modifier; m != nil && m.isColor() {
-		shade, from = shadeAt(instruction, at)
-		given = []argument{{paint, func(a *arguments) { a.color = shade + m.name }}}
+	c.found = slices.DeleteFunc(c.found, func(o ordered) bool {
+		crop := o.edit.name == "crop" && o.given == 0
+		if crop {
+			c.cuts = true
+			c.clause[o.at].ignore()
+		}
+		return crop
+	})
+}
+
+// adjustments change an edit by the words around it, in this order.
+var adjustments = []func(*orders, *ordered){
+	(*orders).glide, (*orders).cut, (*orders).upend, (*orders).freeze, (*orders).degree, (*orders).fade,
+	(*orders).pace,
+}
+
+// glide makes a zoom slow: "zoom in on the face slowly".
+func (c *orders) glide(o *ordered) {
+	if o.edit.name == "zoom in" && c.clause.has("adverbs") {
+		o.edit.operation = meant("zoom in slowly").edit
+		c.clause.drop(func(p part) bool { return p.in("adverbs") })
 	}
-	for _, a := range given {
-		next := 0
-		for next < len(found) && found[next].at < at {
-			next++
+}
+
+// cutOuts has, by the name of an edit that keeps seconds, the one that removes them.
+var cutOuts = map[string]string{"trim": "skip the first", "last": "remove the last"}
+
+// cut makes an edit remove the seconds that it names if the clause has a verb such as "remove": "coupe les 3
+// premières secondes", "remove everything between 1 s and 2 s", but not "cut it to the first second".
+func (c *orders) cut(o *ordered) {
+	p := c.clause[o.at]
+	skips := !p.in("keeps") && !p.in("onlys") && (c.has("skip the first") || c.has("remove the last"))
+	removes := cutOuts[o.edit.name]
+	switch {
+	case removes == "" || !c.cuts && !skips || c.clause.follows("tos", o.at):
+	case len(o.edit.args.numbers) > 1:
+		o.edit.operation = meant(partOut).edit
+	default:
+		o.edit.operation = meant(removes).edit
+	}
+}
+
+// upend turns a picture by 180° if the phrase says so: "turn it upside down".
+func (c *orders) upend(o *ordered) {
+	if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && c.clause[o.at].names("halfTurns") {
+		o.turnHalf()
+	}
+}
+
+// freeze freezes the frame of a moment instead of the last one, if the clause names it: "freeze at 2 s for 1 second".
+func (c *orders) freeze(o *ordered) {
+	if o.edit.name != freezeLast || o.given&end != 0 {
+		return
+	}
+	var at, lasts []float64
+	for i, p := range c.clause {
+		if p.kinds()&seconds == 0 {
+			continue
 		}
-		before := next - 1
-		for before >= 0 && found[before].limits && a.kinds&seconds == 0 && (a.kinds&share == 0 || found[before].at+1 < at) {
-			before--
+		var a arguments
+		p.arguments[0].set(&a)
+		if c.clause.follows("purposes", i) {
+			lasts = append(lasts, a.numbers...)
+		} else {
+			at = append(at, a.numbers...)
 		}
-		nearest := []int{before, next}
-		if next > 0 && count(instruction[found[next-1].at:at], joiner) > 0 {
-			nearest = []int{next, before}
+	}
+	moment := c.clause.any(func(p part) bool { return in("ats", p.last.text) })
+	if len(at) > 0 && (len(lasts) > 0 || len(at) > 1 || moment) {
+		o.edit.operation = meant(freezeAt).edit
+		o.edit.args.numbers = append(at[:min(2, len(at))], lasts...)
+	}
+}
+
+// degree applies a word for the degree instead of a number: "a bit louder".
+func (c *orders) degree(o *ordered) {
+	s := c.clause.strength(o.at)
+	if s == 1 || o.given != 0 || o.edit.takes != factor || o.edit.name == Loop || o.edit.name == Upscale {
+		return
+	}
+	o.edit.args.numbers = []float64{3}
+	if s < 1 {
+		o.edit.args.numbers[0] = 1.4
+	}
+}
+
+// fade makes a fade apply only to the end or to the sound: "fade the music out".
+func (c *orders) fade(o *ordered) {
+	p, near := c.clause[o.at], c.clause.near(o.at)
+	if o.edit.name == "fade in and out" && (o.given&end != 0 || p.first == p.last && near.has("outs")) {
+		o.edit.operation = meant("fade out").edit
+	}
+	if o.edit.isFade() && near.has("tracks") && !near.has("scopes") && o.edit.args.color == "" {
+		o.edit.operation = meant(strings.TrimSuffix(o.edit.name, " the sound") + " the sound").edit
+		near.drop(func(p part) bool { return p.in("tracks") })
+	}
+}
+
+// pace makes a clip slower if its speed is to be below the usual one: "25% speed".
+func (c *orders) pace(o *ordered) {
+	by := o.edit.args
+	if c.isSpeed(*o) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
+		o.edit.operation, o.edit.args.absolute = meant("slow motion").edit, true
+	}
+}
+
+func (c *orders) isSpeed(o ordered) bool {
+	return in("speeds", strings.Join(c.clause[o.at].means.phrase, " "))
+}
+
+// repeats reports whether an edit without arguments is a part of another: "cut to 9:16", "a boomerang loop",
+// "schneide auf die ersten 3 Sekunden", "slow it to 25% speed".
+func (c *orders) repeats(o ordered) bool {
+	same := func(other ordered) bool {
+		told := other.given != 0 || isSecond(c.clause[other.at].last.text)
+		return other.at != o.at && (c.isSpeed(o) && other.edit.name == "slow motion" ||
+			o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && told)
+	}
+	return o.given == 0 && (o.edit.isSpan() && c.has("crop") || o.edit.name == Loop && c.has(Boomerang) ||
+		!c.clause[o.at].names("seconds") && c.any(same))
+}
+
+// fails reports whether an edit lacks an argument, or is about an object that the prompt names: "flip the car".
+func (c *orders) fails(o ordered) bool {
+	p, e := c.clause[o.at], o.edit
+	takes := e.takes
+	if e.name == Title {
+		takes = quotation
+	}
+	titles := slices.DeleteFunc(slices.Clone(c.edits), func(e Edit) bool { return e.name != Title })
+	switch {
+	case (e.name == Title || e.name == Logo) && (c.clause[0].class == thing || len(titles) == maxTitles),
+		e.name == partOut && len(e.args.numbers) != 2,
+		e.name == freezeAt && len(e.args.numbers) == 0,
+		e.needs && o.given&takes == 0 && !p.names("seconds"),
+		p.in("tilts") && o.given&angle == 0:
+		return true
+	case e.name == "rotate":
+		return isObject(c.clause, o.at, e) || o.given == 0 && c.clause[:o.at].hasPerson()
+	}
+	return o.given == 0 && isObject(c.clause, o.at, e)
+}
+
+// isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
+func isObject(c clause, at int, e Edit) bool {
+	for _, p := range c[at+1:] {
+		switch {
+		case p.in("adverbs"):
+		case p.class == content && !(e.Crops() && isPersonWord(p)):
+			return true
+		case p.class == filler && len(p.arguments) == 0 && !p.whole:
+		default:
+			return false
 		}
-		timed := a.kinds&share != 0 && precedes("durings", instruction, at) || a.kinds == angle|seconds|factor && (precedes("sinces", instruction, at) || precedes("untils", instruction, at) ||
-			precedes("tos", instruction, at) && slices.ContainsFunc(instruction[:at], func(p part) bool { return in("sinces", p.first.text) })) // "from 1 to 2 s"
-		for _, n := range nearest {
-			if n >= 0 && n < len(found) && (timed && found[n].edit.takes&seconds == 0 || a.kinds == share && found[n].at+1 < at) {
-				continue
+	}
+	return false
+}
+
+// boxIn returns the color of the box that a clause asks for, as in "on a red box", or "". It drops these words.
+func boxIn(c clause) string {
+	at := c.find(func(p part) bool { return p.in("boxes") && p.class == content })
+	if at < 0 {
+		return ""
+	}
+	box := "black"
+	for near := max(0, at-1); near <= min(at+1, len(c)-1); near++ {
+		if c[near].isColor() {
+			box = c[near].means.modifier.name
+		} else if near != at {
+			continue
+		}
+		c[near].ignore()
+	}
+	return box
+}
+
+// spread gives the arguments in the clause to its edits.
+func (c *orders) spread() {
+	timed := c.clause.any(part.isSecond) // "blurred until second 2"
+	modified := !timed && c.clause.any(func(p part) bool { return p.means.modifier != nil && !p.isColor() })
+	for i := range c.clause {
+		p := &c.clause[i]
+		if p.means.edit != nil {
+			continue
+		}
+		given, word := p.arguments, i
+		if p.isColor() {
+			shade, from := shadeAt(c.clause, i)
+			name := shade + p.means.modifier.name
+			given, word = []argument{{paint, func(a *arguments) { a.color = name }}}, from
+		}
+		for _, a := range given {
+			if c.give(a, i) {
+				c.clause[word].ignore()
+				p.ignore()
+				break
 			}
-			if n >= 0 && n < len(found) && (found[n].takes(a) || a.kinds == ratio && found[n].edit.takes&ratio != 0) {
-				found[n].give(a)
-				if found[n].at < at && in("tos", instruction[at-1].first.text) {
-					found[n].edit.args.absolute = true
+			if a.kinds&factor != 0 && p.class == content {
+				p.strengthen(a)
+				if p.strength != 0 && modified {
+					p.class = filler
 				}
-				instruction[from].class, instruction[from].means = filler, meaning{}
-				p.class, p.means = filler, meaning{}
-				return
-			}
-		}
-		if a.kinds&factor != 0 && p.class == content {
-			var by arguments
-			a.set(&by)
-			if by.percent {
-				p.strength = max(0.25, min(by.number(30)/30, 2))
-			} else if by.unit == factor || by.unit == 0 && by.number(1) > 1 && by.number(1) <= 10 {
-				p.strength = 1.6
-			}
-			if p.strength != 0 && modified {
-				p.class = filler
 			}
 		}
 	}
 }
 
-// shadeAt returns a color's shade, such as "light ", and the index of the word for it, or of the color.
-func shadeAt(instruction []part, at int) (shade string, from int) {
-	for _, i := range []int{at, at - 1, at + 1} {
-		if at < 0 || i < 0 || i >= len(instruction) {
+// give gives an argument to the edit before it or, if that does not take it or if an "and" lies between, to the edit
+// after it. It returns false if neither takes it.
+func (c *orders) give(a argument, at int) bool {
+	next := 0
+	for next < len(c.found) && c.found[next].at < at {
+		next++
+	}
+	before := next - 1
+	for before >= 0 && c.found[before].limits && a.kinds&seconds == 0 {
+		if a.kinds&share != 0 && c.found[before].at+1 == at {
+			break // "the first half"
+		}
+		before--
+	}
+	nearest := []int{before, next}
+	if next > 0 && c.clause[c.found[next-1].at:at].count(joiner) > 0 {
+		nearest = []int{next, before}
+	}
+	timed := c.isTime(a, at)
+	for _, n := range nearest {
+		if n < 0 || n >= len(c.found) {
 			continue
 		}
-		switch word := instruction[i].first.text; {
+		o := &c.found[n]
+		takes := o.takes(a) || a.kinds == ratio && o.edit.takes&ratio != 0
+		if !takes || timed && o.edit.takes&seconds == 0 || a.kinds == share && o.at+1 < at {
+			continue
+		}
+		o.give(a)
+		o.edit.args.absolute = o.edit.args.absolute || o.at < at && c.clause[at-1].in("tos")
+		return true
+	}
+	return false
+}
+
+// isTime reports whether the words before an argument make it a time: "during the first half", "from 1 to 2 s".
+func (c *orders) isTime(a argument, at int) bool {
+	if a.kinds&share != 0 && c.clause.follows("durings", at) {
+		return true
+	}
+	return a.kinds == angle|seconds|factor && (c.clause.follows("sinces", at) || c.clause.follows("untils", at) ||
+		c.clause.follows("tos", at) && c.clause[:at].has("sinces"))
+}
+
+// strengthen sets a part's strength from a number: "brighter by 20%", "2x brighter".
+func (p *part) strengthen(a argument) {
+	var by arguments
+	a.set(&by)
+	if by.percent {
+		p.strength = max(0.25, min(by.number(30)/30, 2))
+	} else if by.unit == factor || by.unit == 0 && by.number(1) > 1 && by.number(1) <= 10 {
+		p.strength = 1.6
+	}
+}
+
+// shadeAt returns a color's shade, such as "light ", and the index of the word for it, or of the color.
+func shadeAt(c clause, at int) (shade string, from int) {
+	for _, i := range []int{at, at - 1, at + 1} {
+		if at < 0 || i < 0 || i >= len(c) {
+			continue
+		}
+		switch word := c[i].first.text; {
 		case in("lights", word), i == at && strings.HasPrefix(word, "hell"):
 			return "light ", i
 		case in("darks", word), i == at && strings.HasPrefix(word, "dunkel"):
@@ -463,17 +459,54 @@ func shadeAt(instruction []part, at int) (shade string, from int) {
 	return "", at
 }
 
-// isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
-func isObject(instruction []part, at int, e Edit) bool {
-	for _, p := range instruction[at+1:] {
-		switch {
-		case in("adverbs", p.first.text):
-		case p.class == content && !(e.Crops() && isPersonWord(p)):
-			return true
-		case p.class == filler && len(p.arguments) == 0 && !p.whole:
-		default:
-			return false
+// imply adds the edit that a clause requests only by its numbers: "500 pixels wide", "remove 1 s to 2 s".
+func (c *orders) imply() {
+	at := c.clause.find(func(p part) bool { return p.class == content && p.kinds() == pixels })
+	if at < 0 {
+		c.implyCut()
+	} else if !c.clause.hasEdit() { // not "crop 100 pixels from the left"
+		o := c.implied(Resize, at)
+		for _, p := range c.clause {
+			for _, a := range p.arguments {
+				o.give(a)
+			}
 		}
+		c.clause.drop(func(p part) bool { return p.kinds() == axis })
+		c.found = []ordered{o}
 	}
-	return false
+}
+
+// implied returns an edit that has no phrase but that the part with the index requests.
+func (c *orders) implied(name string, at int) ordered {
+	phrase := c.prompt[c.clause[0].first.from:c.clause[len(c.clause)-1].last.to]
+	o := ordered{at: at, edit: Edit{operation: meant(name).edit, Phrase: phrase}}
+	c.clause[at].class, c.clause[at].means = named, meant(name)
+	return o
+}
+
+// implyCut adds the cut that a clause requests by its seconds. It needs a verb, unless both ends are given.
+func (c *orders) implyCut() {
+	keeps := c.clause.any(func(p part) bool { return p.class == filler && (p.in("keeps") || p.in("onlys")) })
+	removal := func(p part) bool { return p.means.edit != nil && p.in("removals") }
+	cuts := !keeps && (c.clause.removes() || c.clause.any(removal))
+	keeps = keeps || c.clause.hasEdit() // "crop from 1 s to 3 s"
+	span, times := between(c.clause, true)
+	if len(times) == 0 || len(times) == 1 && !keeps && !cuts || c.clause.any(func(p part) bool {
+		return p.changes() || p.class == content && len(p.arguments) == 0 && !isTimely(p.first.text)
+	}) {
+		return
+	}
+	name, numbers := "trim", []float64{span.From, span.To}
+	switch {
+	case len(times) == 1:
+		if numbers = []float64{max(span.From, span.To)}; keeps == (span.To == 0) {
+			name = "skip the first" // "keep only after 2 s"
+		}
+	case cuts:
+		name = partOut
+	}
+	c.clause.drop(func(p part) bool { return p.class != named })
+	o := c.implied(name, times[0])
+	o.edit.args.numbers, o.given = numbers, seconds
+	c.found = []ordered{o}
 }

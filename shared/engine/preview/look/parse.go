@@ -86,7 +86,8 @@ func (asked *wishes) names() []string {
 		names = append(names, asked.medium.name+how)
 	}
 	for _, m := range asked.modifiers {
-		names = append(names, m.name+map[bool]string{m.by < 1: " (slight)", m.by > 1: " (strong)"}[true]+asked.span.String())
+		degree := map[bool]string{m.by < 1: " (slight)", m.by > 1: " (strong)"}[true]
+		names = append(names, m.name+degree+asked.span.String())
 	}
 	return names
 }
@@ -104,7 +105,8 @@ func (asked *wishes) look(seed uint32) Look {
 	for _, modifier := range asked.modifiers {
 		look.Ops = append(look.Ops, stronger(modifier.ops(), modifier.by)...)
 	}
-	if !slices.Equal(look.Names, []string{"enhanced"}) && (len(look.Names) > 0 || len(look.Ops) == 0) { // plain changes are exact
+	exact := slices.Equal(look.Names, []string{"enhanced"}) || len(look.Names) == 0 && len(look.Ops) > 0
+	if !exact {
 		look.Ops = begin(Variation(seed), look.Ops)
 	}
 	look.Ops = fuse(look.Ops)

@@ -12,7 +12,7 @@ type Span struct {
 	Share    bool
 }
 
-// Enable returns an FFmpeg option that limits a filter to the span of a clip, or "". length is the clip's, in seconds.
+// Enable returns an FFmpeg option that limits a filter to the span of a clip, or "". The clip's length is in seconds.
 func (s Span) Enable(length float64) string {
 	if s == (Span{}) {
 		return ""
@@ -54,50 +54,85 @@ func (s Span) String() string {
 	return fmt.Sprintf(" (%g s to %g s)", s.From, s.To)
 }
 
-// limit takes the seconds to which an instruction limits its changes out of its parts and edits: "for the first
-// second", "from 1 s to 2 s". It drops the edits that cannot be limited, and turns their phrases into content.
-func limit(instruction []part, found []ordered) ([]ordered, Span) {
-	var span Span
-	var named []int
-	vague := false // whether the part's length is unknown, or more than one part is named
+// limit takes the seconds to which a clause limits its changes out of its parts and edits: "for the first second",
+// "from 1 s to 2 s". It drops the edits that cannot be limited, and turns their phrases into content.
+func limit(c clause, found []ordered) ([]ordered, Span) {
+	var l limits
+	l.read(c, found)
+	if len(l.named) == 0 && !isUntimed(c) {
+		return found, l.span
+	}
+	var kept []ordered
+	for _, o := range found {
+		switch {
+		case o.limits:
+		case l.apply(&o):
+			kept = append(kept, o)
+		default:
+			l.refused = true
+			c[o.at].disown()
+		}
+	}
+	for i := range c {
+		if slices.Contains(l.named, i) || l.refused && c[i].kinds()&seconds != 0 {
+			l.take(&c[i])
+		}
+	}
+	c.drop(func(p part) bool {
+		return !l.refused && len(l.named) > 0 && (p.in("spans") || p.in("sinces") || p.in("untils") || p.isSecond())
+	})
+	return kept, l.span
+}
+
+// limits is the part of a clip to which a clause limits its changes.
+type limits struct {
+	span Span
+	// named are the indices of the words for it.
+	named []int
+	// vague means that its length is unknown, or that there are several. refused means that a change has no limit.
+	vague, refused bool
+}
+
+// read finds the part of the clip, which an edit such as "first 2 seconds" or two numbers name.
+func (l *limits) read(c clause, found []ordered) {
 	for _, o := range found {
 		if o.limits {
-			vague = vague || o.vague() || len(named) > 0
-			span, named = o.edit.args.span(o.edit.name), append(named, o.at)
+			l.vague = l.vague || o.vague() || len(l.named) > 0
+			l.span, l.named = o.edit.args.span(o.edit.name), append(l.named, o.at)
 		}
 	}
-	if len(named) == 0 {
-		span, named = between(instruction, found)
+	if len(l.named) == 0 {
+		l.span, l.named = between(c, len(found) > 0)
 	}
-	if len(named) == 0 && !isUntimed(instruction) {
-		return found, span
+	l.refused = l.vague
+}
+
+// apply limits an edit, or makes a fade at an end of the clip as long as the part. It returns false if it cannot.
+func (l *limits) apply(o *ordered) bool {
+	if l.vague || len(l.named) == 0 {
+		return false
 	}
-	refused, kept := vague, []ordered(nil)
-	for _, o := range found {
-		switch name := o.edit.name; {
-		case o.limits:
-			continue
-		case !vague && len(named) > 0 && o.edit.takes&(start|end) != 0 && o.edit.takes&paint != 0 && !span.Share && (span.From == 0 || span.To == 0): // a fade
-			o.edit.args.numbers, span = []float64{max(span.To, -span.From)}, Span{}
-		case !vague && len(named) > 0 && limitable[name]:
-			o.edit.args.during = span
-		default:
-			refused, instruction[o.at].class, instruction[o.at].means = true, content, meaning{}
-			continue
-		}
-		kept = append(kept, o)
+	atEnd := !l.span.Share && (l.span.From == 0 || l.span.To == 0)
+	switch {
+	case o.edit.isFade() && o.edit.takes&paint != 0 && atEnd:
+		o.edit.args.numbers, l.span = []float64{max(l.span.To, -l.span.From)}, Span{}
+	case limitable[o.edit.name]:
+		o.edit.args.during = l.span
+	default:
+		return false
 	}
-	for i := range instruction {
-		if p := &instruction[i]; slices.Contains(named, i) || refused && len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
-			p.class, p.means, p.strength = map[bool]class{true: content, false: filler}[refused], meaning{}, 0
-			p.arguments = map[bool][]argument{true: {{kinds: share}}, false: p.arguments}[vague] // so that isUntimed finds the part
-		}
+	return true
+}
+
+// take turns a word for the part of the clip into a filler, or into content if a change cannot be limited to it.
+func (l *limits) take(p *part) {
+	p.ignore()
+	if p.strength = 0; l.refused {
+		p.disown()
 	}
-	drop(instruction, func(p part) bool {
-		word := p.first.text
-		return !refused && len(named) > 0 && (in("spans", word) || in("sinces", word) || in("untils", word) || units()[word] == seconds)
-	})
-	return kept, span
+	if l.vague {
+		p.arguments = []argument{{kinds: share}} // so that isUntimed finds the part
+	}
 }
 
 // vague reports whether an edit that limits others names a part of the clip whose length is unknown.
@@ -106,37 +141,65 @@ func (o ordered) vague() bool {
 	return told == (o.edit.name == middle && o.edit.args.unit != share)
 }
 
-// isWhen reports whether an instruction only says when another one applies: "only for the first 2 seconds".
-func isWhen(instruction []part) bool {
+// isSegment reports whether a phrase for seconds only tells to which part of the clip another change applies: "mute
+// the first 3 seconds", "slow motion for the last 2 seconds".
+func isSegment(c clause, at int) bool {
+	if at > 1 && c[1:].follows("purposes", at-1) {
+		return true
+	}
+	p := c[at]
+	if len(p.means.phrase) > 2 && !isUnspaced([]rune(p.first.text)[0]) || p.in("keeps") {
+		return false
+	}
+	changes := func(p part) bool {
+		cuts := p.means.edit != nil && (p.means.edit.needs && p.means.edit.takes&seconds != 0 || p.isEdit("crop"))
+		return p.changes() || p.means.edit != nil && !cuts
+	}
+	for i := at - 1; i >= 0 && (c[i].class != joiner || p.in("whens")); i-- {
+		if changes(c[i]) {
+			return true
+		}
+	}
+	after := c[at+1:].find(func(p part) bool {
+		return changes(p) || p.class == joiner || p.in("finals") || p.in("keeps")
+	})
+	return after >= 0 && changes(c[at+1+after])
+}
+
+// isTimely reports whether a word may stand next to the seconds to which a change is limited.
+func isTimely(word string) bool {
+	return inAny(word, "spans", "sinces", "untils", "ends", "tos", "seconds")
+}
+
+func isSecond(word string) bool { return units()[word] == seconds }
+
+// isWhen reports whether a clause only says when another one applies: "only for the first 2 seconds".
+func isWhen(c clause) bool {
 	timed, first := false, 0
-	for i, p := range instruction {
+	for i, p := range c {
 		switch {
 		case p.means.edit != nil:
 			if timed = true; !p.means.edit.isSpan() {
 				return false
 			}
 		case len(p.arguments) > 0:
-			timed = timed || p.arguments[0].kinds == seconds
+			timed = timed || p.kinds() == seconds
 		case p.class == joiner && first == i:
 			first++
 		case p.class != filler && !isTimely(p.first.text) && !isDigit(p.first.text, 0):
 			return false
 		}
-		timed = timed || units()[p.first.text] == seconds
+		timed = timed || p.isSecond()
 	}
-	return timed && (in("whens", instruction[first].first.text) || has(instruction[first:min(first+2, len(instruction))], "sinces"))
+	return timed && (c[first].in("whens") || c[first:min(first+2, len(c))].has("sinces"))
 }
 
-// isUntimed reports whether an instruction names a time that was not read: "after the 2nd second", "for half".
-func isUntimed(instruction []part) bool {
-	number, limits, timed, shared := false, false, false, false
-	for _, p := range instruction {
-		shared = shared || p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds&share != 0
-		number = number || p.class == content && isDigit(p.first.text, 0)
-		limits = limits || in("sinces", p.first.text) || in("untils", p.first.text)
-		timed = timed || units()[p.first.text] == seconds || p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds == seconds
-	}
-	return shared || number && limits && timed
+// isUntimed reports whether a clause names a time that was not read: "after the 2nd second", "for half".
+func isUntimed(c clause) bool {
+	shared := c.any(func(p part) bool { return p.class == content && p.kinds()&share != 0 })
+	number := c.any(func(p part) bool { return p.class == content && isDigit(p.first.text, 0) })
+	timed := c.any(func(p part) bool { return p.isSecond() || p.class == content && p.kinds() == seconds })
+	return shared || number && timed && (c.has("sinces") || c.has("untils"))
 }
 
 // limitable has the names of edits that can be limited to a part of a clip.
@@ -150,8 +213,10 @@ func (a arguments) span(name string) Span {
 	switch by := a.number(1.0 / 3); {
 	case name == middle:
 		return Span{(1 - by) / 2, (1 + by) / 2, true}
+	case a.unit == share && name == "last":
+		return Span{From: -by, Share: true}
 	case a.unit == share:
-		return map[bool]Span{true: {From: -by, Share: true}, false: {To: by, Share: true}}[name == "last"]
+		return Span{To: by, Share: true}
 	case name == "last":
 		return Span{From: -a.number(1)}
 	case len(a.numbers) > 1:
@@ -160,25 +225,23 @@ func (a arguments) span(name string) Span {
 	return Span{To: a.number(1)}
 }
 
-// between returns the span that the numbers of an instruction name, and the indices of these numbers, if an edit or a
-// look precedes or follows them. If the numbers are not times, the span is zero.
-func between(instruction []part, found []ordered) (Span, []int) {
+// between returns the span that the numbers of a clause name, and the indices of these numbers, if the clause changes
+// something. If the numbers are not times, the span is zero.
+func between(c clause, changes bool) (Span, []int) {
 	var times arguments
 	var at []int
-	timed, since, until, changes := false, false, false, len(found) > 0
-	for i, p := range instruction {
-		timed = timed || units()[p.first.text] == seconds
-		end := i+1 < len(instruction) && in("ends", instruction[i+1].first.text) // "from 2 s until the end"
-		since, until = since || in("sinces", p.first.text), until || in("untils", p.first.text) && !end
-		changes = changes || p.means.look != nil || p.means.modifier != nil
-		if p.class == content && len(p.arguments) > 0 && p.arguments[0].kinds&seconds != 0 {
-			timed = timed || p.arguments[0].kinds == seconds
+	timed, since, until := c.any(part.isSecond), c.has("sinces"), false
+	for i, p := range c {
+		end := i+1 < len(c) && c[i+1].in("ends") // "from 2 s until the end"
+		until = until || p.in("untils") && !end
+		if p.class == content && p.kinds()&seconds != 0 {
+			timed = timed || p.kinds() == seconds
 			p.arguments[0].set(&times)
 			at = append(at, i)
 		}
 	}
 	switch n := times.numbers; {
-	case !timed || !changes:
+	case !timed || !changes && !c.changes():
 	case len(n) == 2 && n[0] < n[1]:
 		return Span{From: n[0], To: n[1]}, at
 	case len(n) == 1 && n[0] > 0 && since && !until:

@@ -19,7 +19,8 @@ const (
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
-		if utf8.RuneCountInString(t.text) < minTypo-1 || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
+		short := utf8.RuneCountInString(t.text) < minTypo-1
+		if short || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
 			continue
 		}
 		if rest, found := strings.CutPrefix(t.text, "و"); found && v.words[rest] { // "and" in Arabic
@@ -43,8 +44,9 @@ func (v *vocabulary) mend(tokens []token) {
 func (v *vocabulary) stem(text string) (verb string, found bool) {
 	for _, it := range []string{"melo", "mela", "lo", "la", "le", "li"} {
 		verb, found = strings.CutSuffix(text, it)
-		acts := classOf(verb) >= placing || in("ups", verb) || in("downs", verb) || it[1] != 'e' && classOf(verb) == filler && !in("wholes", verb)
-		if found && len(verb) > 2 && (acts || slices.ContainsFunc(v.meanings[verb], func(m meaning) bool { return len(m.phrase) == 1 && it[1] != 'e' })) {
+		acts := classOf(verb) >= placing || inAny(verb, "ups", "downs")
+		plain := classOf(verb) == filler && !in("wholes", verb) || len(v.named(verb)) > 0
+		if found && len(verb) > 2 && (acts || plain && it[1] != 'e') {
 			return verb, true
 		}
 	}
@@ -67,7 +69,8 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 		switch d := editDistance(typed, meant, min(allowed, best)); {
 		case d > allowed || d > best:
 		case d == best:
-			owners = slices.DeleteFunc(owners, func(name string) bool { return !slices.Contains(v.owners[candidate], name) })
+			other := func(name string) bool { return !slices.Contains(v.owners[candidate], name) }
+			owners = slices.DeleteFunc(owners, other)
 			word = min(word, candidate)
 		default:
 			best, word, owners = d, candidate, slices.Clone(v.owners[candidate])

@@ -44,6 +44,9 @@ func (m meaning) name() string {
 	return ""
 }
 
+// inert reports whether a meaning is a phrase that names no edit, such as "comic sans".
+func (m meaning) inert() bool { return m.look == nil && m.edit == nil && m.modifier == nil }
+
 // vocabulary contains every phrase that a prompt may use.
 type vocabulary struct {
 	// meanings is keyed by a phrase's first word.
@@ -82,8 +85,9 @@ var learned = sync.OnceValue(func() *vocabulary {
 		v.learn([]string{phrase}, meaning{})
 	}
 	v.known = set(friendsFile)
-	for list := range strings.FieldsSeq(`slightly strongly tracks sound degrees seconds times pixels starts ends left right top bottom center
-		corner widths heights clockwise counterclockwise large huge small squares uprights wides halves quarters thirds`) {
+	for list := range strings.FieldsSeq(`slightly strongly tracks sound degrees seconds times pixels starts ends left
+		right top bottom center corner widths heights clockwise counterclockwise large huge small squares uprights
+		wides halves quarters thirds`) {
 		maps.Copy(v.known, lists()[list])
 	}
 	for word := range v.words {
@@ -96,10 +100,21 @@ var learned = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
+// named returns the names of the meanings that a word has on its own.
+func (v *vocabulary) named(word string) (names []string) {
+	for _, m := range v.meanings[word] {
+		if len(m.phrase) == 1 {
+			names = append(names, m.name())
+		}
+	}
+	return names
+}
+
 // qualities has, by the list of words for a quality, the changes that raise it and that lower it.
 var qualities = map[string][2]string{
-	"contrasts": {"contrast", "low contrast"}, "brightnesses": {"brighter", "darker"}, "saturations": {"vivid", "muted"},
-	"sharpnesses": {"sharp", "soft"}, "warmths": {"warmer", "colder"}, "volumes": {"louder", "quieter"},
+	"contrasts": {"contrast", "low contrast"}, "brightnesses": {"brighter", "darker"},
+	"saturations": {"vivid", "muted"}, "sharpnesses": {"sharp", "soft"}, "warmths": {"warmer", "colder"},
+	"volumes": {"louder", "quieter"},
 }
 
 // learnQualities learns phrases such as "raise the contrast" and "コントラストを下げ".

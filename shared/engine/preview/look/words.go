@@ -42,7 +42,7 @@ func tokenize(text string) []token {
 				from = at
 			}
 		case strings.ContainsRune("'’ʼ\u200c\u200d", r): // within a word: "don't"
-		case strings.ContainsRune(".,:", r) && from >= 0 && isDigit(text, at-1) && isDigit(text, at+1): // "1.5", "16:9"
+		case from >= 0 && isDigit(text, at-1) && isDigit(text, at+1) && strings.ContainsRune(".,:", r): // "1.5"
 		default:
 			end(at)
 			if strings.ContainsRune(".,;!?()\n–—…。、，！？；।॥؛،؟۔", r) {
@@ -80,7 +80,7 @@ func words(text string) []string {
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
 		switch {
-		case r >= 0x300 && r <= 0x36f, r >= 0x64b && r <= 0x655, r == 0x670, strings.ContainsRune("'’ʼ\u200c\u200dـ", r):
+		case r >= 0x300 && r <= 0x36f, r >= 0x64b && r <= 0x655, strings.ContainsRune("'’ʼ\u0670\u200c\u200dـ", r):
 			return -1
 		case r == 'ى' || r == 'ی':
 			return 'ي'
@@ -128,11 +128,12 @@ func numberOf(word string) int {
 
 var numbers = [...]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10"}
 
-// match returns the number of words at the beginning of a text that make a phrase, or 0. Words such as "it" and "a bit"
-// may stand within the phrase.
+// match returns the number of words at the beginning of a text that make a phrase, or 0. Numbers, and words such as
+// "it" and "a bit", may stand within the phrase.
 func match(text, phrase []string) (length int) {
+	within := func(word string) bool { return in("within", word) || isDigit(word, 0) || numberOf(word) > 1 }
 	for i, word := range phrase {
-		for i > 0 && length < len(text) && text[length] != word && (in("within", text[length]) || isDigit(text[length], 0) || numberOf(text[length]) > 1) {
+		for i > 0 && length < len(text) && text[length] != word && within(text[length]) {
 			length++
 		}
 		if length == len(text) || text[length] != word {

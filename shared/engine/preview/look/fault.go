@@ -1,0 +1,281 @@
+package look
+
+import "strings"
+
+// plain turns parts that are not meant literally into fillers.
+func plain(all clause) {
+	worded := all.any(func(p part) bool { return p.class == named && !isEmoji(p) })
+	purpose := false // true after a word such as "for": "for my friends"
+	for i := range all {
+		p := &all[i]
+		purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause
+		switch {
+		case purpose && p.class == content && len(p.arguments) == 0, isPart(all, i), isSummed(all, i):
+			p.class = filler
+		case isKept(all, i):
+			p.class = content
+		case p.in("kindas") && i+1 < len(all) && !all[i+1].means.inert():
+			p.class, p.strength, p.arguments = filler, 0.5, nil
+		}
+		if worded && p.class == content && isStory(all.near(i)) {
+			p.class = filler
+		}
+		purpose = purpose || i > 0 && p.in("purposes") && all[i-1].class != negation
+		if i > 0 && p.in("afterSo") && all[i-1].in("sos") || p.in("reasons") {
+			ignorePurpose(all[i:])
+		}
+		if worded && p.class == named && isEmoji(*p) {
+			p.ignore()
+		}
+	}
+}
+
+func isEmoji(p part) bool { return strings.ContainsAny(emoji, p.first.text) }
+
+// isPart reports whether a person is named only as the owner: "the face of the man".
+func isPart(all clause, at int) bool {
+	return at > 0 && all[at].class == content && isPersonWord(all[at]) &&
+		clause(all[max(0, at-2):at]).has("ofs")
+}
+
+// isSummed reports whether "and everything" follows an object: "the sky and everything".
+func isSummed(all clause, at int) bool {
+	return all[at].class == content && at+2 < len(all) && all[at+1].class == joiner && all[at+2].in("everythings")
+}
+
+// isKept reports whether a clause wants to keep the colors: "keep a bit of the colors".
+func isKept(all clause, at int) bool {
+	return all[at].in("colorings") && at > 1 && all[at].class == filler &&
+		clause(all[:at]).near(at-1).has("keeps") && about(all.near(at)) == Whole
+}
+
+// isStory reports whether a clause only says what happened: "my hands were shaking".
+func isStory(c clause) bool {
+	acts := func(p part) bool { return p.class > filler || !p.means.inert() }
+	return c.has("pasts") && !c.has("wishes") && !c.any(acts)
+}
+
+// ignorePurpose turns the rest of a clause after "so" or "because" into fillers, unless it requests a change: "so the
+// tower is on the right", but not "so the sky is red".
+func ignorePurpose(rest clause) {
+	reasons := rest[0].in("reasons")
+	for i, p := range rest {
+		edits := reasons && p.means.edit != nil
+		switch {
+		case p.class > filler, p.first.clause != rest[0].first.clause,
+			edits && !in("states", rest[max(0, i-1)].last.text): // but not "because it is slow"
+			rest = rest[:i]
+		case !edits && !p.means.inert(), p.kinds()&seconds != 0:
+			return
+		default:
+			continue
+		}
+		break
+	}
+	for i := range rest {
+		rest[i].ignore()
+		rest[i].arguments = nil
+	}
+}
+
+// cures maps a fault of a picture to the opposite change.
+var cures = map[string]string{
+	"muted": "vivid", "vivid": "muted", "low contrast": "contrast", "contrast": "low contrast", "fog": "contrast",
+	"blur": "sharp", "soft": "sharp", "sharp": "soft", "grainy": "denoise", "darker": "brighter",
+	"brighter": "darker", "warmer": "colder", "colder": "warmer", "red": "less red", "orange": "colder",
+	"yellow": "colder", "blue": "warmer", "gray": "vivid", "louder": "quieter", "quieter": "louder",
+	"faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
+}
+
+// cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests contrast, and
+// "too yellow" colder colors. An excess without a cure has no meaning.
+func cure(all clause) {
+	for i := range all {
+		p := &all[i]
+		phrase, name := strings.Join(p.means.phrase, " "), cures[p.means.name()]
+		excess := excessive(all, i) || unwanted(all, i)
+		switch {
+		case excess && name == "" && !p.means.inert():
+			p.disown()
+			continue
+		case name == "", !excess && !isFault(all, i, phrase, name):
+			continue
+		case in("pales", phrase):
+			name = "contrast"
+		}
+		p.means.look, p.means.modifier, p.means.edit = nil, meant(name).modifier, meant(name).edit
+		for k := i - 1; k >= 0 && all[k].class == filler && all[k].last.clause == p.first.clause; k-- {
+			if all[k].strength > 1 && !excess {
+				p.strength = all[k].strength // "it is very dark"
+			}
+			all[k].strength = 0
+		}
+		if name == "rotate" {
+			p.arguments = append(p.arguments, argument{angle, func(a *arguments) { a.back = true }})
+			clause(all[:i]).drop(func(p part) bool { return p.in("tilts") }) // "straighten it, it's tilted by 3°"
+		}
+	}
+}
+
+// isFault reports whether a phrase is complained of, or whether another clause asks for its cure.
+func isFault(all clause, at int, phrase, cure string) bool {
+	return in("faults", phrase) && (complains(all[:at], all[at].first.clause) || answered(all, at, cure))
+}
+
+// excessive reports whether a word such as "too" belongs to a part. It turns that word into a filler.
+func excessive(all clause, at int) bool {
+	p := all[at]
+	if p.class != named {
+		return false
+	}
+	for i := at - 1; i >= max(0, at-3) && all[i].last.clause == p.first.clause && all[i].means.inert(); i-- {
+		word, stated := all[i].last.text, complains(all[:i], p.first.clause)
+		pair := all[max(0, i-1)].last.text + " " + word
+		starts := i == 0 || all[i-1].last.clause != p.first.clause
+		zu := stated || starts
+		if in("toos", word) || in("toos", pair) || zu && in("zus", word) || stated && in("verys", word) {
+			all[i].class, all[i].strength = filler, 0
+			return true
+		}
+		if all[i].class != filler {
+			break
+		}
+	}
+	after := ""
+	for _, next := range all[at+1 : min(len(all), at+4)] {
+		after += next.first.text
+	}
+	return strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ")
+}
+
+// unwanted reports whether a clause only asks to remove a fault: "take out the grain". The verb becomes a filler.
+func unwanted(all clause, at int) bool {
+	near := all.near(at)
+	removes := near.has("removers") || near.has("takes") && near.has("outs")
+	if !removes || !in("removables", all[at].means.name()) || near.count(content) > 0 || near.count(named) > 1 {
+		return false
+	}
+	near.drop(func(p part) bool { return p.class == thing })
+	return true
+}
+
+// answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
+func answered(all clause, at int, cure string) bool {
+	same := func(p part) bool { return p.first.clause == all[at].first.clause }
+	return all.any(func(p part) bool { return p.means.name() == cure && !same(p) }) &&
+		!all.any(func(p part) bool { return same(p) && p.class != filler && p.first != all[at].first })
+}
+
+// complains reports whether the words of a sentence make a complaint of the fault that follows them.
+func complains(before clause, sentence int) (stated bool) {
+	if len(before) > 0 && before[len(before)-1].describes() {
+		return false
+	}
+	for i := len(before) - 1; i >= 0 && before[i].last.clause == sentence; i-- {
+		switch word := before[i].last.text; {
+		case in("complaints", word), in("complaints", before[max(0, i-1)].last.text+" "+word):
+			return true
+		case in("wishes", word), stated && in("sos", word):
+			return false
+		case in("states", word):
+			stated = true
+		}
+	}
+	return stated
+}
+
+// splash turns a change to black and white into one that keeps colors, if the prompt exempts them: "black and white
+// except red".
+func splash(all clause) {
+	at := graying(all)
+	if at < 0 {
+		return
+	}
+	var kept []string
+	for i, p := range all {
+		m := p.means.modifier
+		if i == at || m == nil || hues[m.name] == 0 || all[at].means.name() != personColor && !exempt(all, i) {
+			continue
+		}
+		kept = append(kept, m.name)
+		for k := i - 1; k >= 0 && all[k].last.clause == p.first.clause &&
+			(all[k].class == filler || isExempting(all[k]) || isPersonWord(all[k])); k-- {
+			all[k].ignore()
+		}
+		for k := i; k < len(all) && all[k].first.clause == p.first.clause &&
+			(k == i || all[k].class == content || isExempting(all[k])); k++ {
+			all[k].ignore()
+			all[k].scope = false // "the yellow coat"
+		}
+	}
+	if len(kept) > 0 {
+		all[at].class, all[at].means.edit, all[at].means.look, all[at].means.modifier = named, nil, nil, keeping(kept)
+	}
+}
+
+// graying returns the index of the part that asks for black and white, or -1.
+func graying(all clause) int {
+	whole := all.any(func(p part) bool { return p.whole || p.in("exceptions") })
+	return all.find(func(p part) bool {
+		name := p.means.name()
+		return name == "grayscale" || name == personColor || whole && (name == "gray" || p.in("desaturates"))
+	})
+}
+
+func isExempting(p part) bool {
+	return p.in("exceptions") || p.in("keeps") || p.in("onlys") || p.in("buts")
+}
+
+// exempt reports whether the words around a color exempt it from a change.
+func exempt(all clause, at int) bool {
+	plain := func(i int) bool {
+		return i >= 0 && i < len(all) && all[i].first.clause == all[at].first.clause && all[i].means.inert()
+	}
+	for _, step := range []int{-1, 1} {
+		for i := at + step; plain(i); i += step {
+			if isExempting(all[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spare finds the words that exclude an area, such as "everything but me", "don't touch the background" and "the
+// background unchanged".
+func spare(all clause) {
+	for i, p := range all {
+		area := areaOf(p)
+		if area == Whole {
+			continue
+		}
+		before, after := around(all, i)
+		is := func(at int, list string) bool {
+			return at >= 0 && at < len(all) && all[at].last.clause == p.first.clause && all[at].in(list)
+		}
+		end := after == len(all) || after == len(all)-1 && all[after].class == filler
+		last := end || all[after].first.clause != p.first.clause
+		switch {
+		case is(before, "exceptions"), is(before, "buts") && before > 0 && (last || all[before-1].whole):
+			all[before].class = filler
+			all[i].ignore()
+			all[i].spared = area
+		case is(before, "leaves") && !is(after, "things") && !all.near(i).has("becomings"):
+			all[before].class = negation // not "lass … weg" or "lass mich jung aussehen"
+		case is(after, "unchanged"):
+			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
+		}
+	}
+}
+
+// around returns the indices of the parts before and after a part that may exclude it. It skips fillers.
+func around(all clause, at int) (before, after int) {
+	before, after = at-1, at+1
+	for before >= 0 && all[before].class == filler && !all[before].whole && !all[before].in("leaves") {
+		before--
+	}
+	for after < len(all)-1 && all[after].class == filler && !all[after].in("unchanged") {
+		after++
+	}
+	return before, after
+}
