@@ -138,7 +138,7 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 		c.release()
 		return nil
 	}
-	c.held = upstream.Slot{}
+	l, c.held = c.held, upstream.Slot{}
 	if c.r.Context().Err() != nil {
 		f.outcome, f.tryNext = Abandoned, false
 	}

@@ -76,7 +76,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		case err != nil:
 			return relay.fail(cutShort(err))
 		}
-		if c.stream.send() != nil {
+		if c.send() != nil {
 			return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 		}
 		if ok {

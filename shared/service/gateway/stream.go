@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cutroom/shared/domain/usage"
@@ -12,6 +14,12 @@ import (
 
 // A stream occupies a place on its server until it has been sent. So callers have less time than for other responses.
 const callerDelay = 20 * time.Second
+
+// If sends of at least slowSend take longer than maxBlocked in total, the caller reads slowly. Then the stream ends as
+// soon as another call needs its slot, because the upstream may have finished long ago.
+const slowSend, maxBlocked = 100 * time.Millisecond, 5 * time.Second
+
+var errSlotTaken = errors.New("another call needed the slot of a stream that is read slowly")
 
 // maxUnsent is the maximum number of bytes to collect before sending while more input is available.
 const maxUnsent = 16 << 10
@@ -31,6 +39,9 @@ type streamWriter struct {
 	// kind is the Content-Type of a response that is not a stream of events, or nil.
 	kind []string
 	out  []byte
+	// blocked is the total time of slow sends. slotTaken makes all further sends fail.
+	blocked   time.Duration
+	slotTaken atomic.Bool
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
@@ -116,6 +127,21 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
+// send sends the collected output. If the caller reads slowly, the call yields its slot to others.
+func (c *completion) send() error {
+	err := c.stream.send()
+	if err == nil && c.stream.blocked > maxBlocked {
+		c.held.Yield(c.gateway.config.Now(), c.stream.end)
+	}
+	return err
+}
+
+// end makes the current and all further sends fail. Any goroutine may call it.
+func (s *streamWriter) end() {
+	s.slotTaken.Store(true)
+	_ = s.controller.SetWriteDeadline(time.Now()) // if this is not supported, the next send fails
+}
+
 // send sends the collected output. It fails if the caller has disconnected or reads too slowly.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 || s.err != nil {
@@ -125,8 +151,16 @@ func (s *streamWriter) send() error {
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
+	if s.slotTaken.Load() {
+		s.err = errSlotTaken
+		return s.err
+	}
+	began := time.Now()
 	if _, s.err = s.w.Write(s.out); s.err == nil {
 		s.err = s.controller.Flush()
+	}
+	if took := time.Since(began); took >= slowSend {
+		s.blocked += took
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil

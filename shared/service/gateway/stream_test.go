@@ -373,3 +373,48 @@ func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 		t.Errorf("recorded %+v", r)
 	}
 }
+
+// The upstream has sent everything, but the caller reads slowly. Another call takes the slot before it reads the rest.
+func TestSlowReaderYieldsItsSlot(t *testing.T) {
+	t.Parallel()
+	const socket = 4096
+	w := newWorld(t, setup{socketBuffer: socket, rows: narrowRow, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+		if !strings.Contains(c.body, `"stream":true`) {
+			always(200, whole)(c)
+			return
+		}
+		c.stream()
+		for range 4000 {
+			if c.write(eventStream(chunk(strings.Repeat("x", 1000)))) != nil {
+				return
+			}
+		}
+	})}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.(*net.TCPConn).SetReadBuffer(socket))
+	fmt.Fprintf(conn,
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", studio,
+		len(streamed), streamed)
+	_, err = io.ReadFull(conn, make([]byte, 100))
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := io.ReadFull(conn, make([]byte, socket)); err != nil {
+				ended <- err
+				return
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	other := w.chatAs(t.Context(), studio, "a0") // it waits in the queue for up to a minute
+	if got := await.Receive(t, "the other call", other); got.status != 200 {
+		t.Errorf("the other call: got %+v", got)
+	}
+	await.Receive(t, "the end of the slow stream", ended)
+	if r := w.recorded(2); r[0].Estimated+r[1].Estimated != 1 || r[0].CompletionTokens == 0 {
+		t.Errorf("recorded %+v", r)
+	}
+}

@@ -213,6 +213,18 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	return l, true
 }
 
+// Yield makes a running call end by calling end as soon as another call needs the slot. end must not wait.
+func (l *Slot) Yield(now time.Time, end func()) {
+	u := l.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if l.seat == nil {
+		l.seat = &seat{yield: end}
+		u.yielding = append(u.yielding, l.seat)
+		u.addLive(now, l.account, -1)
+	}
+}
+
 type Verdict int
 
 const (
