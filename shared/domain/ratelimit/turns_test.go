@@ -112,12 +112,13 @@ func TestTurnsAreKeptForOtherAccounts(t *testing.T) {
 // Otherwise a client could disconnect instead of waiting.
 func TestDisconnectedClientWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const read = 4 * time.Second // as long as an image may take to decode
 		turns := NewTurns(1, 0).AtMost(1)
 		began := time.Now()
 		for range 3 {
 			ctx, disconnect := context.WithCancel(t.Context())
 			_ = turns.Slowly(ctx, "studio", 4, func() error {
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(read)
 				disconnect()
 				return ctx.Err()
 			})
@@ -127,7 +128,7 @@ func TestDisconnectedClientWaitsForItsTurn(t *testing.T) {
 			}
 			turns.Release("other")
 		}
-		if took := time.Since(began); took != 2*4*300*time.Millisecond+300*time.Millisecond {
+		if took := time.Since(began); took != 2*4*read+read {
 			t.Errorf("three reads took %v, want three pauses as well", took)
 		}
 	})

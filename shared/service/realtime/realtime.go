@@ -118,7 +118,7 @@ func DefaultTimes() Times {
 	return Times{
 		Ping: 20 * time.Second, Pong: 10 * time.Second, Idle: 2 * time.Minute, Write: 15 * time.Second,
 		Message: 30 * time.Second, Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute,
-		Image: 10 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second, Join: 2 * time.Second,
+		Image: 20 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second, Join: 2 * time.Second,
 	}
 }
 
