@@ -28,36 +28,6 @@ import (
 	"cutroom/shared/testkit/pixeltest"
 )
 
-// clip is a one-second video. It may consist of several parts of equal length.
-type clip struct {
-	name string
-	make func(t testing.TB) string
-	// first and last are ffmpeg's arguments for making the correct first and last pictures. If first is nil, ffmpeg
-	// itself shows and plays the file correctly.
-	first, last []string
-	// tones has a frequency for each of the result's equal parts. It is empty for silence.
-	tones []float64
-}
-
-func turned() (clips []clip) {
-	for i, matrices := range [][4]int32{
-		{1, 0, 0, 1}, {-1, 0, 0, 1}, {-1, 0, 0, -1}, {1, 0, 0, -1},
-		{0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, -1, 0}, {0, -1, 1, 0},
-	} {
-		source, m := mediatest.Drawn("testsrc2", "128x96", "1"), matrices
-		clips = append(clips, clip{name: fmt.Sprint("orientation ", i+1), make: func(t testing.TB) string {
-			return mediatest.Matrix(t, mediatest.Write(t, slices.Concat(source, mediatest.H264, []string{"a.mov"})...), m[0], m[1], m[2], m[3])
-		}, first: slices.Concat(source, []string{"-vf", orientations[i]})})
-	}
-	return clips
-}
-
-// orientations are the ffmpeg filters for the Exif orientations, starting from 1.
-var orientations = []string{
-	"null", "hflip", "hflip,vflip", "vflip",
-	"transpose=cclock_flip", "transpose=clock", "transpose=clock_flip", "transpose=cclock",
-}
-
 type still struct {
 	name string
 	make func(t testing.TB) string
@@ -85,7 +55,7 @@ func stills() (all []still) {
 		made := still{make: func(t testing.TB) string { return i.Make(t) }}
 		made.name = fmt.Sprint(c.name, c.format, c.orientation)
 		if c.orientation > 0 {
-			made.want = slices.Concat(source, []string{"-vf", orientations[c.orientation-1]})
+			made.want = slices.Concat(source, []string{"-vf", mediatest.Orientations[c.orientation-1]})
 		}
 		all = append(all, made)
 	}
@@ -155,20 +125,17 @@ func received(t *testing.T, path string, image bool) (engine.Input, error) {
 // TestVideosPassThroughUnchanged runs videos of all kinds through the engine without changes, and compares
 // pictures and sound with the originals.
 func TestVideosPassThroughUnchanged(t *testing.T) {
-	clips := slices.Concat(turned(), unusual())
-	for _, e := range mediatest.Encodings(t) {
-		clips = append(clips, clip{name: e.Name, make: e.Make})
-	}
+	clips := slices.Concat(mediatest.Encodings(t), mediatest.Turned(), mediatest.Unusual())
 	for i, c := range clips {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			path := c.make(t)
+			path := c.Make(t)
 			data, err := received(t, path, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			size := box
-			if c.first == nil {
+			if c.First == nil {
 				size = catalog.Size{Width: 128, Height: 96}
 			}
 			spec := engine.Spec{
@@ -177,11 +144,11 @@ func TestVideosPassThroughUnchanged(t *testing.T) {
 			}
 			result := run(t, spec)
 			check := checkCorrected
-			if c.first == nil {
+			if c.First == nil {
 				check = checkPlayed
 			}
 			first := check(t, spec, c, result)[0]
-			if c.first != nil {
+			if c.First != nil {
 				data.Info = media.Info{} // an upload's info is unknown
 			}
 			checkPoster(t, data, first)
@@ -191,7 +158,7 @@ func TestVideosPassThroughUnchanged(t *testing.T) {
 }
 
 // checkPlayed compares a result with the input as ffmpeg decodes it.
-func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []picture {
+func checkPlayed(t *testing.T, spec engine.Spec, _ mediatest.Clip, result string) []picture {
 	t.Helper()
 	both, sound := playedOf(t, spec.Size, spec.Data.Info.Audio, spec.Data.Path, result)
 	want, got := both[0], both[1]
@@ -217,11 +184,11 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ clip, result string) []pictur
 }
 
 // checkCorrected compares a result with the pictures and tones that a clip should show and play.
-func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) []picture {
+func checkCorrected(t *testing.T, spec engine.Spec, c mediatest.Clip, result string) []picture {
 	t.Helper()
-	checkVideo(t, result, spec, c.tones != nil)
+	checkVideo(t, result, spec, c.Tones != nil)
 	got := frames(t, result, spec.Size)
-	for at, args := range map[int][]string{1: c.first, len(got) - 2: c.last} {
+	for at, args := range map[int][]string{1: c.First, len(got) - 2: c.Last} {
 		if args == nil {
 			continue
 		}
@@ -230,9 +197,9 @@ func checkCorrected(t *testing.T, spec engine.Spec, c clip, result string) []pic
 			t.Errorf("picture %d differs by %.1f", at, d)
 		}
 	}
-	if len(c.tones) > 0 {
-		if heard := mediatest.Tones(mediatest.Sound(t, result), len(c.tones)); !near(heard, c.tones, 20) {
-			t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.tones)
+	if len(c.Tones) > 0 {
+		if heard := mediatest.Tones(mediatest.Sound(t, result), len(c.Tones)); !near(heard, c.Tones, 20) {
+			t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.Tones)
 		}
 	}
 	return got

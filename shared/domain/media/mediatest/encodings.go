@@ -13,16 +13,10 @@ import (
 //go:embed encodings.txt
 var encodings string
 
-// Encoding is a clip of a second, in a container and with a pair of encoders that the name tells.
-type Encoding struct {
-	Name string
-	Make func(t testing.TB) string
-}
-
 // Encodings returns a clip for each container and pair of encoders. Their colors change over time.
 //
 // One ffmpeg process makes all clips of a line, because starting it takes longer than making a clip.
-func Encodings(t testing.TB) (clips []Encoding) {
+func Encodings(t testing.TB) (clips []Clip) {
 	options := map[string]string{}
 	for line := range strings.Lines(encodings) {
 		container, pairs, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -35,7 +29,7 @@ func Encodings(t testing.TB) (clips []Encoding) {
 	return clips
 }
 
-func encodingsOf(t testing.TB, container string, pairs []string, options map[string]string) (clips []Encoding) {
+func encodingsOf(t testing.TB, container string, pairs []string, options map[string]string) (clips []Clip) {
 	folder := t.TempDir()
 	args := []string{
 		"-v", "error", "-f", "lavfi", "-i", "testsrc2=s=128x96:r=25:d=1,format=yuv444p",
@@ -61,7 +55,7 @@ func encodingsOf(t testing.TB, container string, pairs []string, options map[str
 		}
 		path := filepath.Join(folder, fmt.Sprintf("%d.%s", i, container))
 		args = append(append(args, strings.Fields(more)...), path)
-		clips = append(clips, Encoding{Name: container + " " + pair, Make: func(t testing.TB) string {
+		clips = append(clips, Clip{Name: container + " " + pair, Make: func(t testing.TB) string {
 			if err := made(); err != nil {
 				t.Fatal(err)
 			}
