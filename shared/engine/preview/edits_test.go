@@ -193,6 +193,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		"sepia for the first half second, then normal":   func(s float64) bool { return s < 0.5 },
 		"in Schwarzweiß von Sekunde 0,3 bis 0,7":         func(s float64) bool { return s >= 0.3 && s < 0.7 },
 		"rain in the last 0.5 seconds":                   func(s float64) bool { return s >= 0.5 },
+		"mirror it, except for the last half second":     func(s float64) bool { return s < 0.5 },
 		"mirror for the first half second":               func(s float64) bool { return s < 0.5 },
 		"mirror it for the last quarter":                 func(s float64) bool { return s >= 0.75 },
 		"a thick red border for the first half second":   func(s float64) bool { return s < 0.5 },

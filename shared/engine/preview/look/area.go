@@ -419,7 +419,7 @@ func removes(c clause, at int) bool {
 		for i := at + step; i >= 0 && i < len(c); i += step {
 			if p := c[i]; p.class == thing || p.in("transparent") {
 				return true
-			} else if p.class != filler {
+			} else if p.class != filler && !p.isColor() { // "remove the blue background"
 				break
 			}
 		}

@@ -39,6 +39,20 @@ func (c clause) drop(which func(part) bool) {
 	}
 }
 
+// says reports whether a clause has a phrase from a list.
+func (c clause) says(list string) bool {
+	text := " "
+	for _, p := range c {
+		text += p.words + " "
+	}
+	for phrase := range lists()[list] {
+		if strings.Contains(text, " "+phrase+" ") {
+			return true
+		}
+	}
+	return false
+}
+
 // negated reports whether a clause asks to leave something unchanged. cancelled includes clauses that a word anywhere
 // cancels, as in Hindi.
 func (c clause) negated() bool   { return c[0].class == negation }
@@ -167,17 +181,18 @@ func isLocal(c clause) bool {
 	return false
 }
 
-// isBare reports whether a clause is only a color or a degree, like "a red" in "a red, leather jacket".
+// isBare reports whether a clause is only a color, like "a red" in "a red, leather jacket".
 func isBare(c clause) bool {
-	return c.any(func(p part) bool { return p.means.modifier != nil }) && !c.any(func(p part) bool {
-		return p.whole || p.scope || p.means.modifier == nil && p.class != filler && p.class != joiner
+	return c.color() >= 0 && !c.any(func(p part) bool {
+		return p.whole || p.scope || !p.isColor() && p.class != filler && p.class != joiner
 	})
 }
 
 // excludes reports whether a clause excludes an object or a color from the changes: "except the dog", "keep the red".
 func excludes(c clause) bool {
-	return (c[0].in("exceptions") || c[0].in("keeps")) && clause(c[1:]).any(func(p part) bool {
-		return p.isColor() || p.class == content && !p.in("changing") && !p.in("sounds") && areaOf(p) == Whole
+	return (c[0].in("exceptions") || c[0].in("keeps") || c.says("stays")) && c[1:].any(func(p part) bool {
+		return p.isColor() || p.class == content && !p.in("changing") && !p.in("sounds") && areaOf(p) == Whole &&
+			quality(p) == "" && !in("stays", p.words)
 	})
 }
 

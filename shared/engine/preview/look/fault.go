@@ -1,6 +1,9 @@
 package look
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // plain turns parts that are not meant literally into fillers.
 func plain(all clause) {
@@ -46,7 +49,7 @@ func isSummed(all clause, at int) bool {
 // isKept reports whether a clause wants to keep the colors: "keep a bit of the colors".
 func isKept(all clause, at int) bool {
 	return all[at].in("colorings") && at > 1 && all[at].class == filler &&
-		clause(all[:at]).near(at-1).has("keeps") && about(all.near(at)) == Whole
+		clause(all[:at]).near(at-1).has("keeps") && about(all.near(at)) == Whole && !all.near(at).has("onlys")
 }
 
 // isStory reports whether a clause only says what happened: "my hands were shaking".
@@ -78,6 +81,52 @@ func ignorePurpose(rest clause) {
 	}
 }
 
+// quality returns the list with the quality that a part names, such as "contrasts", or "".
+func quality(p part) string {
+	for list := range qualities {
+		if in(list, p.words) {
+			return list
+		}
+	}
+	return ""
+}
+
+// measure replaces a complaint of a quality by its cure: "the contrast is too high" requests low contrast, and "not
+// enough light" a brighter picture.
+func measure(all clause) {
+	for i := range all {
+		list := quality(all[i])
+		if list == "" {
+			continue
+		}
+		near := all.near(i)
+		very := near.has("states") && near.says("verys")
+		too := very || near.says("toos") || near.says("zus") || near.says("excesses")
+		lacks := near.count(negation) > 0 && near.says("enoughs")
+		high, low := too && near.says("highs"), lacks || too && near.says("lows")
+		if high == low || near.any(func(p part) bool { return p.first != all[i].first && !rates(p) }) {
+			continue
+		}
+		for k := range near {
+			near[k].ignore()
+			near[k].strength, near[k].last.text = 0, "" // so that cure does not find "too"
+		}
+		all[i].class, all[i].means = named, meant(qualities[list][map[bool]int{high: 1}[true]])
+	}
+}
+
+// rates reports whether a part may belong to a complaint of a quality.
+func rates(p part) bool {
+	for _, list := range []string{"highs", "lows", "toos", "excesses", "enoughs", "states"} {
+		for phrase := range lists()[list] {
+			if slices.Contains(strings.Fields(phrase), p.words) {
+				return true
+			}
+		}
+	}
+	return p.class == filler || p.class == negation
+}
+
 // cures maps a fault of a picture to the opposite change.
 var cures = map[string]string{
 	"muted": "vivid", "vivid": "muted", "low contrast": "contrast", "contrast": "low contrast", "fog": "contrast",
@@ -95,7 +144,7 @@ func cure(all clause) {
 		phrase, name := strings.Join(p.means.phrase, " "), cures[p.means.name()]
 		excess := excessive(all, i) || unwanted(all, i)
 		switch {
-		case excess && name == "" && !p.means.inert():
+		case name == "" && !p.means.inert() && (excess || p.isColor() && isFault(all, i, phrase, name)):
 			p.disown()
 			continue
 		case name == "", !excess && !isFault(all, i, phrase, name):
@@ -115,11 +164,18 @@ func cure(all clause) {
 			clause(all[:i]).drop(func(p part) bool { return p.in("tilts") }) // "straighten it, it's tilted by 3°"
 		}
 	}
+	if all.any(func(p part) bool { return p.isEdit("denoise") }) {
+		all.drop(func(p part) bool { return in("smooths", p.words) })
+	}
 }
 
-// isFault reports whether a phrase is complained of, or whether another clause asks for its cure.
+// isFault reports whether a prompt complains of a phrase, as in "it looks so blue, fix it", or whether another clause
+// asks for its cure.
 func isFault(all clause, at int, phrase, cure string) bool {
-	return in("faults", phrase) && (complains(all[:at], all[at].first.clause) || answered(all, at, cure))
+	complained := complains(all[:at], all[at].first.clause)
+	states := complained && len(all[at].means.phrase) == 1 && all.near(at).count(content) == 0
+	return states && all.has("fixes") ||
+		in("faults", phrase) && (complained || answered(all, at, cure))
 }
 
 // excessive reports whether a word such as "too" belongs to a part. It turns that word into a filler.
@@ -151,13 +207,16 @@ func excessive(all clause, at int) bool {
 // unwanted reports whether a clause only asks to remove a fault: "take out the grain". The verb becomes a filler.
 func unwanted(all clause, at int) bool {
 	near := all.near(at)
-	removes := near.has("removers") || near.has("takes") && near.has("outs")
-	if !removes || !in("removables", all[at].means.name()) || near.count(content) > 0 || near.count(named) > 1 {
+	alone := near.count(content) == 0 && near.count(named) == 1
+	if !alone || !near.takesAway() || !in("removables", all[at].means.name()) {
 		return false
 	}
 	near.drop(func(p part) bool { return p.class == thing })
 	return true
 }
+
+// takesAway reports whether a clause has a verb such as "remove" or "take off".
+func (c clause) takesAway() bool { return c.has("removers") || c.has("takes") && c.has("outs") }
 
 // answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
 func answered(all clause, at int, cure string) bool {
@@ -172,8 +231,10 @@ func complains(before clause, sentence int) (stated bool) {
 		return false
 	}
 	for i := len(before) - 1; i >= 0 && before[i].last.clause == sentence; i-- {
-		switch word := before[i].last.text; {
-		case in("complaints", word), in("complaints", before[max(0, i-1)].last.text+" "+word):
+		word := before[i].last.text
+		pair := before[max(0, i-1)].last.text + " " + word
+		switch {
+		case in("complaints", word), in("complaints", pair), before[i].names("toos"):
 			return true
 		case in("wishes", word), stated && in("sos", word):
 			return false
@@ -209,17 +270,21 @@ func splash(all clause) {
 		}
 	}
 	if len(kept) > 0 {
-		all[at].class, all[at].means.edit, all[at].means.look, all[at].means.modifier = named, nil, nil, keeping(kept)
+		all[at].class, all[at].means = named, meaning{phrase: []string{"grayscale"}, modifier: keeping(kept)}
 	}
 }
 
 // graying returns the index of the part that asks for black and white, or -1.
 func graying(all clause) int {
 	whole := all.any(func(p part) bool { return p.whole || p.in("exceptions") })
-	return all.find(func(p part) bool {
+	at := all.find(func(p part) bool {
 		name := p.means.name()
 		return name == "grayscale" || name == personColor || whole && (name == "gray" || p.in("desaturates"))
 	})
+	if at < 0 && all.has("onlys") && all.has("incolors") {
+		at = all.find(func(p part) bool { return p.in("keeps") }) // "keep only the red in color"
+	}
+	return at
 }
 
 func isExempting(p part) bool {
@@ -264,6 +329,48 @@ func spare(all clause) {
 			all[before].class = negation // not "lass … weg" or "lass mich jung aussehen"
 		case is(after, "unchanged"):
 			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
+		}
+	}
+}
+
+// spareTime finds the words that exclude seconds: "except the last second", "but not in the first second".
+func spareTime(all clause) {
+	for i, p := range all {
+		if p.means.edit == nil || !p.means.edit.isSpan() || p.isEdit(middle) {
+			continue
+		}
+		k := i - 1
+		for k > 0 && all[k].last.clause == p.first.clause && !all[k].in("exceptions") && !all[k].in("buts") &&
+			(all[k].class == filler || numberOf(all[k].first.text) > 0 || len(all[k].arguments) > 0) {
+			k--
+		}
+		if k < 0 || all[k].last.clause != p.first.clause {
+			continue
+		}
+		not := all[k].class == negation && !all[k].in("keeps") && (k == 0 || all[k-1].class == joiner)
+		if !all[k].in("exceptions") && !not && (k == 0 || !all[k].in("buts") || !all[k-1].whole) {
+			continue
+		}
+		all[k].ignore()
+		near, keeps := all.near(i), func(p part) bool { return p.in("keeps") && p.class == negation }
+		switch {
+		case near.removes(): // "cut everything but the last 2 seconds"
+			near.drop(func(p part) bool { return p.class == thing })
+		case near.any(keeps): // "keep everything except the last second"
+			all[i].means.edit = meant(cutOuts[p.means.edit.name]).edit
+			near.drop(keeps)
+		default:
+			all[i].spares = true
+		}
+	}
+}
+
+// stay turns a clause that says what must not change into a negation: "die Helligkeit soll so bleiben".
+func stay(all clause) {
+	edits := func(p part) bool { return p.changes() || p.means.edit != nil && !p.isGround() }
+	for i := range all {
+		if in("stays", all[i].words) && !all.near(i).any(edits) {
+			all.near(i)[0].class = negation
 		}
 	}
 }

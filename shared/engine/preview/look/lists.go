@@ -42,7 +42,7 @@ type context struct {
 }
 
 var contexts = sync.OnceValue(func() []context {
-	named := map[string]class{"filler": filler, "joiner": joiner, "thing": thing}
+	named := map[string]class{"content": content, "filler": filler, "joiner": joiner, "thing": thing}
 	var found []context
 	for name, list := range lists() {
 		if fields := strings.Fields(name); len(fields) == 3 {
@@ -52,15 +52,16 @@ var contexts = sync.OnceValue(func() []context {
 	return found
 })
 
-// fits reports whether the rule applies to the word with an index, which is not the last one.
+// fits reports whether the rule applies to the word with an index.
 func (c context) fits(texts []string, at int) bool {
+	near := texts[at+1 : min(at+2, len(texts))]
 	switch c.place {
 	case "after":
-		return at > 0 && c.neighbors[texts[at-1]]
+		near = texts[max(0, at-1):at]
 	case "near":
-		return c.neighbors[texts[at+1]] || c.neighbors[texts[min(at+2, len(texts)-1)]]
+		near = texts[at+1 : min(at+3, len(texts))]
 	}
-	return c.neighbors[texts[at+1]]
+	return slices.ContainsFunc(near, func(word string) bool { return c.neighbors[word] })
 }
 
 func in(list, word string) bool { return lists()[list][word] }

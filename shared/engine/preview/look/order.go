@@ -106,7 +106,8 @@ func (c *orders) add(e Edit) {
 // explains reports whether a word only explains the edit, such as "audio" next to "mute".
 func (o ordered) explains(p part) bool {
 	timed := o.given&seconds != 0 || o.edit.isSpan()
-	return o.edit.OnlySound() && p.in("sounds") || o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
+	return o.edit.name == "mirror" && p.in("horizontals") || o.edit.name == "border" && p.in("rings") ||
+		o.edit.OnlySound() && p.in("sounds") || o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
 		o.given&units()[p.first.text] != 0 || o.given&pixels != 0 && p.in("sizes") ||
 		p.class != named && timed && (p.in("spans") || p.in("keeps") || p.in("onlys"))
 }
@@ -311,6 +312,7 @@ func (c *orders) fails(o ordered) bool {
 	titles := slices.DeleteFunc(slices.Clone(c.edits), func(e Edit) bool { return e.name != Title })
 	switch {
 	case (e.name == Title || e.name == Logo) && (c.clause[0].class == thing || len(titles) == maxTitles),
+		(e.name == "letterbox" || e.name == "border") && c.clause.near(o.at).takesAway(),
 		e.name == partOut && len(e.args.numbers) != 2,
 		e.name == freezeAt && len(e.args.numbers) == 0,
 		e.needs && o.given&takes == 0 && !p.names("seconds"),

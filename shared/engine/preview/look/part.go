@@ -26,6 +26,8 @@ const (
 type part struct {
 	class       class
 	first, last token
+	// words are the part's words in normalized spelling.
+	words string
 	// means is the meaning of a lexicon phrase. It is zero for words that the caller handles.
 	means meaning
 	// arguments are for an ordinary edit. strength is for a modifier, or 0.
@@ -36,8 +38,10 @@ type part struct {
 	// whole is true for words that refer to the entire picture. scope is true for words that make
 	// an adjacent color apply to the entire picture.
 	whole, scope bool
-	// spared is the area that the words exclude, as in "everything but me", or Whole.
+	// spared is the area that the words exclude, as in "everything but me", or Whole. spares means that they exclude
+	// seconds, as in "except the last second".
 	spared Area
+	spares bool
 }
 
 // ignore turns a part into a filler. disown turns it into an unknown word.
@@ -166,7 +170,10 @@ func (r *reader) phrase() (longest meaning, length int) {
 func (r *reader) named(means meaning, length int) {
 	first, next := r.at, r.at+length
 	phrase := strings.Join(means.phrase, " ")
-	p := part{class: named, first: r.tokens[first], last: r.tokens[next-1], means: means}
+	p := part{class: named, first: r.tokens[first], last: r.tokens[next-1], means: means, words: phrase}
+	if shape, found := directions()[phrase]; found && length > 1 {
+		p.arguments = append(p.arguments, shape) // 세로
+	}
 	p.strength, p.whole, p.scope = degree(p.first.text), p.first.whole, p.in("scopes")
 	for i := first; i < next; i++ {
 		if a, _ := argumentAt(r.prompt, r.tokens[i:next]); a.set != nil && a.kinds != share { // not "a quarter turn"
@@ -191,25 +198,23 @@ func (r *reader) word(inert meaning, length int) int {
 	p := part{class: classOf(text), first: r.tokens[r.at], strength: degree(text)}
 	noun := in("nouns", text) && r.before().describes() // "her dress", "the clip"
 	switch {
-	case in("moot", strings.Join(inert.phrase, " ")), length == 1 && noun && in("wholes", text):
+	case inert.moot, length == 1 && noun && in("wholes", text):
 		p.class = filler
 	case length > 1, noun:
 		p.class = content
 	}
-	if a, taken := argumentAt(r.prompt, r.tokens[r.at:]); taken > 0 {
+	if a, taken := argumentAt(r.prompt, r.tokens[r.at:]); taken >= length {
 		if r.before().isSecond() && a.kinds&seconds != 0 {
 			a.kinds = seconds // "second 2"
 		}
 		p.arguments, length = []argument{a}, taken
 	}
-	if r.at+1 < len(r.texts) {
-		p.class = r.inContext(p.class)
-	}
+	p.class = r.inContext(p.class)
 	if p.class == content && r.known != nil && r.known(strings.ToLower(r.prompt[p.first.from:p.first.to])) {
 		p.class = named
 	}
 	p.whole, p.scope = p.first.whole || in("wholes", text), in("scopes", text) && p.class != content
-	p.last = r.tokens[r.at+length-1]
+	p.last, p.words = r.tokens[r.at+length-1], strings.Join(r.texts[r.at:r.at+length], " ")
 	r.found = append(r.found, p)
 	return length
 }
@@ -217,12 +222,13 @@ func (r *reader) word(inert meaning, length int) int {
 // inContext returns the class of the current word if its neighbors change it, or the given class.
 func (r *reader) inContext(usual class) class {
 	text, next := r.texts[r.at], r.at+1
+	last := next == len(r.texts)
 	for _, rule := range contexts() {
 		if rule.word == text && rule.fits(r.texts, r.at) {
 			return rule.class
 		}
 	}
-	if in("keeps", text) && isTime(r.prompt, r.tokens[next:]) || in("opens", text) && r.at == 0 {
+	if !last && (in("keeps", text) && isTime(r.prompt, r.tokens[next:]) || in("opens", text) && r.at == 0) {
 		return filler // "keep only 1 s to 2 s"
 	}
 	return usual

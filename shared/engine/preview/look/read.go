@@ -53,7 +53,7 @@ func (asked request) result() Result {
 const maxWords = 400
 
 // passes change the parts of a prompt, in this order, before it is split into clauses.
-var passes = []func(clause){plain, cure, splash, spare}
+var passes = []func(clause){measure, plain, cure, splash, spare, spareTime, stay}
 
 // read reads a prompt: it finds its parts, splits them into clauses, and follows each clause.
 func (asked request) read(prompt string, known func(word string) bool) request {

@@ -6,7 +6,7 @@ import (
 )
 
 // Span is the part of a clip to which a change is limited, in seconds, or in clip lengths if Share is set. A negative
-// From counts from the clip's end. If To is 0, the part ends with the clip. The zero Span is the entire clip.
+// number counts from the clip's end. If To is 0, the part ends with the clip. The zero Span is the entire clip.
 type Span struct {
 	From, To float64
 	Share    bool
@@ -32,10 +32,10 @@ func (s Span) in(length float64) (from, to float64) {
 	if s.From < 0 {
 		s.From += length
 	}
-	if s.To == 0 {
-		s.To = length
+	if s.To <= 0 {
+		s.To += length
 	}
-	return min(max(0, s.From), length), min(s.To, length)
+	return min(max(0, s.From), length), min(max(0, s.To), length)
 }
 
 // String returns the span in parentheses after a space, for labels.
@@ -46,6 +46,8 @@ func (s Span) String() string {
 	case s.Share:
 		from, to := s.in(1)
 		return fmt.Sprintf(" (%.0f%% to %.0f%%)", 100*from, 100*to)
+	case s.To < 0:
+		return fmt.Sprintf(" (all but the last %g s)", -s.To)
 	case s.From < 0:
 		return fmt.Sprintf(" (last %g s)", -s.From)
 	case s.To == 0:
@@ -99,6 +101,10 @@ func (l *limits) read(c clause, found []ordered) {
 		if o.limits {
 			l.vague = l.vague || o.vague() || len(l.named) > 0
 			l.span, l.named = o.edit.args.span(o.edit.name), append(l.named, o.at)
+			if c[o.at].spares {
+				l.vague = l.vague || l.span.From > 0
+				l.span.From, l.span.To = l.span.To, l.span.From // all but the first or the last seconds
+			}
 		}
 	}
 	if len(l.named) == 0 {
@@ -112,7 +118,7 @@ func (l *limits) apply(o *ordered) bool {
 	if l.vague || len(l.named) == 0 {
 		return false
 	}
-	atEnd := !l.span.Share && (l.span.From == 0 || l.span.To == 0)
+	atEnd := !l.span.Share && (l.span.From == 0 && l.span.To > 0 || l.span.To == 0)
 	switch {
 	case o.edit.isFade() && o.edit.takes&paint != 0 && atEnd:
 		o.edit.args.numbers, l.span = []float64{max(l.span.To, -l.span.From)}, Span{}
@@ -144,7 +150,7 @@ func (o ordered) vague() bool {
 // isSegment reports whether a phrase for seconds only tells to which part of the clip another change applies: "mute
 // the first 3 seconds", "slow motion for the last 2 seconds".
 func isSegment(c clause, at int) bool {
-	if at > 1 && c[1:].follows("purposes", at-1) {
+	if at > 1 && c[1:].follows("purposes", at-1) || c[at].spares {
 		return true
 	}
 	p := c[at]
@@ -191,7 +197,8 @@ func isWhen(c clause) bool {
 		}
 		timed = timed || p.isSecond()
 	}
-	return timed && (c[first].in("whens") || c[first:min(first+2, len(c))].has("sinces"))
+	spares := c.any(func(p part) bool { return p.spares })
+	return timed && (spares || c[first].in("whens") || c[first:min(first+2, len(c))].has("sinces"))
 }
 
 // isUntimed reports whether a clause names a time that was not read: "after the 2nd second", "for half".

@@ -30,6 +30,8 @@ type meaning struct {
 	generic  bool
 	modifier *modifier
 	edit     *operation
+	// moot means that the phrase asks for nothing that must be done.
+	moot bool
 }
 
 func (m meaning) name() string {
@@ -81,8 +83,13 @@ var learned = sync.OnceValue(func() *vocabulary {
 		learn(o.name, meaning{edit: &o})
 	}
 	v.learnQualities()
-	for phrase := range lists()["inert"] {
-		v.learn([]string{phrase}, meaning{})
+	v.learn(slices.Collect(maps.Keys(lists()["inert"])), meaning{})
+	v.learn(slices.Collect(maps.Keys(lists()["stays"])), meaning{})
+	v.learn(slices.Collect(maps.Keys(lists()["moot"])), meaning{moot: true})
+	for speed := range lists()["speeds"] {
+		for normal := range lists()["normals"] {
+			v.learn([]string{normal + " " + speed, speed + " " + normal}, meaning{moot: true})
+		}
 	}
 	v.known = set(friendsFile)
 	for list := range strings.FieldsSeq(`slightly strongly tracks sound degrees seconds times pixels starts ends left
@@ -114,7 +121,7 @@ func (v *vocabulary) named(word string) (names []string) {
 var qualities = map[string][2]string{
 	"contrasts": {"contrast", "low contrast"}, "brightnesses": {"brighter", "darker"},
 	"saturations": {"vivid", "muted"}, "sharpnesses": {"sharp", "soft"}, "warmths": {"warmer", "colder"},
-	"volumes": {"louder", "quieter"},
+	"volumes": {"louder", "quieter"}, "noises": {"grainy", "denoise"},
 }
 
 // learnQualities learns phrases such as "raise the contrast" and "コントラストを下げ".
@@ -124,6 +131,7 @@ func (v *vocabulary) learnQualities() {
 			known := v.meanings[words(names[i])[0]]
 			m := known[slices.IndexFunc(known, func(m meaning) bool { return m.name() == names[i] })]
 			for quality := range lists()[list] {
+				v.learn([]string{quality}, meaning{}) // "对比度太高"
 				for verb := range lists()[verbs] {
 					v.learn([]string{verb + " " + quality, quality + " " + verb}, m)
 				}
