@@ -216,13 +216,10 @@ func counted(number float64, unit kinds) argument {
 	return argument{unit, func(a *arguments) { a.numbers, a.unit = append(a.numbers, number), unit }}
 }
 
-// multiples has the words for factors.
-var multiples = map[string]float64{"doubles": 2, "triples": 3, "quadruples": 4}
-
 // fractionAt reads numbers without digits: "twice", "half a second", "quarter".
 func fractionAt(tokens []token) (argument, int) {
 	word, next := tokens[0].text, 1
-	for list, number := range multiples {
+	for list, number := range map[string]float64{"doubles": 2, "triples": 3, "quadruples": 4} {
 		if in(list, word) {
 			times := counted(number, 0)
 			times.kinds = factor | share

@@ -3,15 +3,12 @@ package look
 import (
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
 // closings maps opening quotation marks to the marks that may close them.
-var closings = sync.OnceValue(func() map[rune]string {
-	return map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}
-})
+var closings = map[rune]string{'"': `"`, '“': "”\"", '„': "“”\"", '«': "»", '「': "」", '『': "』", '\'': "'"}
 
 // maxQuotation limits a quotation, in bytes. It also limits the search for the closing mark.
 const maxQuotation = 1000
@@ -21,7 +18,7 @@ const maxQuotation = 1000
 func (r *reader) quoted() (text string, end int) {
 	t, last := r.tokens[r.at], r.before()
 	gap := r.prompt[last.last.to:t.from]
-	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings()[r] != "" })
+	opening := strings.LastIndexFunc(gap, func(r rune) bool { return closings[r] != "" })
 	first, _ := utf8.DecodeRuneInString(last.last.text)
 	switch {
 	case opening < 0,
@@ -31,7 +28,7 @@ func (r *reader) quoted() (text string, end int) {
 	}
 	mark, size := utf8.DecodeRuneInString(gap[opening:])
 	from := last.last.to + opening + size
-	length := closingAt(r.prompt[from:min(len(r.prompt), from+maxQuotation)], closings()[mark])
+	length := closingAt(r.prompt[from:min(len(r.prompt), from+maxQuotation)], closings[mark])
 	if from+length <= t.from {
 		return "", 0
 	}

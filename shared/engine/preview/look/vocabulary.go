@@ -160,8 +160,23 @@ func phrasesIn(file string) map[string][]string {
 	for line := range strings.Lines(file) {
 		line = strings.TrimSpace(line)
 		if name, phrases, found := strings.Cut(line, ": "); found && !strings.HasPrefix(line, "#") {
-			names[name] = strings.Split(phrases, ", ")
+			for phrase := range strings.SplitSeq(phrases, ", ") {
+				names[name] = append(names[name], filled(phrase, names)...)
+			}
 		}
 	}
+	maps.DeleteFunc(names, func(name string, _ []string) bool { return name[0] == '{' })
 	return names
+}
+
+// filled returns the phrases of a pattern, such as "cut {it} to". The row "{it}" has the words.
+func filled(pattern string, rows map[string][]string) (all []string) {
+	start, end := strings.Index(pattern, "{"), strings.Index(pattern, "}")
+	if start < 0 {
+		return []string{pattern}
+	}
+	for _, word := range rows[pattern[start:end+1]] {
+		all = append(all, filled(pattern[:start]+word+pattern[end+1:], rows)...)
+	}
+	return all
 }
