@@ -316,7 +316,8 @@ func spare(all clause) {
 		}
 		before, after := around(all, i)
 		is := func(at int, list string) bool {
-			return at >= 0 && at < len(all) && all[at].last.clause == p.first.clause && all[at].in(list)
+			same := at >= 0 && at < len(all) && all[at].last.clause == p.first.clause
+			return same && (all[at].in(list) || in(list, all[at].words))
 		}
 		end := after == len(all) || after == len(all)-1 && all[after].class == filler
 		last := end || all[after].first.clause != p.first.clause
@@ -340,7 +341,7 @@ func spareTime(all clause) {
 			continue
 		}
 		k := i - 1
-		for k > 0 && all[k].last.clause == p.first.clause && !all[k].in("exceptions") && !all[k].in("buts") &&
+		for k > 0 && all[k].last.clause == p.first.clause && !in("exceptions", all[k].words) && !all[k].in("buts") &&
 			(all[k].class == filler || numberOf(all[k].first.text) > 0 || len(all[k].arguments) > 0) {
 			k--
 		}
@@ -348,7 +349,7 @@ func spareTime(all clause) {
 			continue
 		}
 		not := all[k].class == negation && !all[k].in("keeps") && (k == 0 || all[k-1].class == joiner)
-		if !all[k].in("exceptions") && !not && (k == 0 || !all[k].in("buts") || !all[k-1].whole) {
+		if !in("exceptions", all[k].words) && !not && (k == 0 || !all[k].in("buts") || !all[k-1].whole) {
 			continue
 		}
 		all[k].ignore()

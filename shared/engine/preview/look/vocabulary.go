@@ -85,6 +85,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 	v.learnQualities()
 	v.learn(slices.Collect(maps.Keys(lists()["inert"])), meaning{})
 	v.learn(slices.Collect(maps.Keys(lists()["stays"])), meaning{})
+	v.learn(slices.Collect(maps.Keys(lists()["exceptions"])), meaning{})
 	v.learn(slices.Collect(maps.Keys(lists()["moot"])), meaning{moot: true})
 	for speed := range lists()["speeds"] {
 		for normal := range lists()["normals"] {
