@@ -122,7 +122,7 @@ func (v *vocabulary) named(word string) (names []string) {
 var qualities = map[string][2]string{
 	"contrasts": {"contrast", "low contrast"}, "brightnesses": {"brighter", "darker"},
 	"saturations": {"vivid", "muted"}, "sharpnesses": {"sharp", "soft"}, "warmths": {"warmer", "colder"},
-	"volumes": {"louder", "quieter"}, "noises": {"grainy", "denoise"},
+	"volumes": {"louder", "quieter"}, "noises": {"grainy", "denoise"}, "speeds": {"faster", "slow motion"},
 }
 
 // learnQualities learns phrases such as "raise the contrast" and "コントラストを下げ".
