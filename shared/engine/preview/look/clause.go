@@ -76,10 +76,10 @@ func (c clause) color() int { return c.find(part.isColor) }
 
 // near returns the parts between the words for "and" around an index.
 func (c clause) near(at int) clause {
-	from, to, sentence := at, at, c[at].first.clause
-	for ; from > 0 && c[from-1].class != joiner && c[from-1].last.clause == sentence; from-- {
+	from, to, sentence := at, at, c[at].first.sentence
+	for ; from > 0 && c[from-1].class != joiner && c[from-1].last.sentence == sentence; from-- {
 	}
-	for ; to < len(c) && c[to].class != joiner && c[to].first.clause == sentence; to++ {
+	for ; to < len(c) && c[to].class != joiner && c[to].first.sentence == sentence; to++ {
 	}
 	return c[from:to]
 }
@@ -117,7 +117,7 @@ func clauses(all clause) []clause {
 func begins(all clause, at int, current clause) bool {
 	p, joined := all[at], all[at-1].class == joiner
 	lettering := (p.in("insides") || p.kinds() == scale) && current.writes() // `add "Sale", in red`
-	if p.first.clause != all[at-1].last.clause && !lettering {
+	if p.first.sentence != all[at-1].last.sentence && !lettering {
 		return true
 	}
 	switch p.class {

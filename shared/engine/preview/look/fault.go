@@ -11,7 +11,7 @@ func plain(all clause) {
 	purpose := false // true after a word such as "for": "for my friends"
 	for i := range all {
 		p := &all[i]
-		purpose = purpose && p.class <= filler && p.means.inert() && p.first.clause == all[i-1].last.clause
+		purpose = purpose && p.class <= filler && p.means.inert() && p.first.sentence == all[i-1].last.sentence
 		switch {
 		case purpose && p.class == content && len(p.arguments) == 0, isPart(all, i), isSummed(all, i):
 			p.class = filler
@@ -65,7 +65,7 @@ func ignorePurpose(rest clause) {
 	for i, p := range rest {
 		edits := reasons && p.means.edit != nil
 		switch {
-		case p.class > filler, p.first.clause != rest[0].first.clause,
+		case p.class > filler, p.first.sentence != rest[0].first.sentence,
 			edits && !in("states", rest[max(0, i-1)].last.text): // but not "because it is slow"
 			rest = rest[:i]
 		case !edits && !p.means.inert(), p.kinds()&seconds != 0:
@@ -153,7 +153,7 @@ func cure(all clause) {
 			name = "contrast"
 		}
 		p.means.look, p.means.modifier, p.means.edit = nil, meant(name).modifier, meant(name).edit
-		for k := i - 1; k >= 0 && all[k].class == filler && all[k].last.clause == p.first.clause; k-- {
+		for k := i - 1; k >= 0 && all[k].class == filler && all[k].last.sentence == p.first.sentence; k-- {
 			if all[k].strength > 1 && !excess {
 				p.strength = all[k].strength // "it is very dark"
 			}
@@ -172,7 +172,7 @@ func cure(all clause) {
 // isFault reports whether a prompt complains of a phrase, as in "it looks so blue, fix it", or whether another clause
 // asks for its cure.
 func isFault(all clause, at int, phrase, cure string) bool {
-	complained := complains(all[:at], all[at].first.clause)
+	complained := complains(all[:at], all[at].first.sentence)
 	states := complained && len(all[at].means.phrase) == 1 && all.near(at).count(content) == 0
 	return states && all.has("fixes") ||
 		in("faults", phrase) && (complained || answered(all, at, cure))
@@ -184,10 +184,10 @@ func excessive(all clause, at int) bool {
 	if p.class != named {
 		return false
 	}
-	for i := at - 1; i >= max(0, at-3) && all[i].last.clause == p.first.clause && all[i].means.inert(); i-- {
-		word, stated := all[i].last.text, complains(all[:i], p.first.clause)
+	for i := at - 1; i >= max(0, at-3) && all[i].last.sentence == p.first.sentence && all[i].means.inert(); i-- {
+		word, stated := all[i].last.text, complains(all[:i], p.first.sentence)
 		pair := all[max(0, i-1)].last.text + " " + word
-		starts := i == 0 || all[i-1].last.clause != p.first.clause
+		starts := i == 0 || all[i-1].last.sentence != p.first.sentence
 		zu := stated || starts
 		if in("toos", word) || in("toos", pair) || zu && in("zus", word) || stated && in("verys", word) {
 			all[i].class, all[i].strength = filler, 0
@@ -220,7 +220,7 @@ func (c clause) takesAway() bool { return c.has("removers") || c.has("takes") &&
 
 // answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
 func answered(all clause, at int, cure string) bool {
-	same := func(p part) bool { return p.first.clause == all[at].first.clause }
+	same := func(p part) bool { return p.first.sentence == all[at].first.sentence }
 	return all.any(func(p part) bool { return p.means.name() == cure && !same(p) }) &&
 		!all.any(func(p part) bool { return same(p) && p.class != filler && p.first != all[at].first })
 }
@@ -230,9 +230,8 @@ func complains(before clause, sentence int) (stated bool) {
 	if len(before) > 0 && before[len(before)-1].describes() {
 		return false
 	}
-	for i := len(before) - 1; i >= 0 && before[i].last.clause == sentence; i-- {
-		word := before[i].last.text
-		pair := before[max(0, i-1)].last.text + " " + word
+	for i := len(before) - 1; i >= 0 && before[i].last.sentence == sentence; i-- {
+		word, pair := before[i].last.text, before[max(0, i-1)].last.text+" "+before[i].last.text
 		switch {
 		case in("complaints", word), in("complaints", pair), before[i].names("toos"):
 			return true
@@ -259,11 +258,11 @@ func splash(all clause) {
 			continue
 		}
 		kept = append(kept, m.name)
-		for k := i - 1; k >= 0 && all[k].last.clause == p.first.clause &&
+		for k := i - 1; k >= 0 && all[k].last.sentence == p.first.sentence &&
 			(all[k].class == filler || isExempting(all[k]) || isPersonWord(all[k])); k-- {
 			all[k].ignore()
 		}
-		for k := i; k < len(all) && all[k].first.clause == p.first.clause &&
+		for k := i; k < len(all) && all[k].first.sentence == p.first.sentence &&
 			(k == i || all[k].class == content || isExempting(all[k])); k++ {
 			all[k].ignore()
 			all[k].scope = false // "the yellow coat"
@@ -294,7 +293,7 @@ func isExempting(p part) bool {
 // exempt reports whether the words around a color exempt it from a change.
 func exempt(all clause, at int) bool {
 	plain := func(i int) bool {
-		return i >= 0 && i < len(all) && all[i].first.clause == all[at].first.clause && all[i].means.inert()
+		return i >= 0 && i < len(all) && all[i].first.sentence == all[at].first.sentence && all[i].means.inert()
 	}
 	for _, step := range []int{-1, 1} {
 		for i := at + step; plain(i); i += step {
@@ -316,11 +315,11 @@ func spare(all clause) {
 		}
 		before, after := around(all, i)
 		is := func(at int, list string) bool {
-			same := at >= 0 && at < len(all) && all[at].last.clause == p.first.clause
+			same := at >= 0 && at < len(all) && all[at].last.sentence == p.first.sentence
 			return same && (all[at].in(list) || in(list, all[at].words))
 		}
 		end := after == len(all) || after == len(all)-1 && all[after].class == filler
-		last := end || all[after].first.clause != p.first.clause
+		last := end || all[after].first.sentence != p.first.sentence
 		switch {
 		case is(before, "exceptions"), is(before, "buts") && before > 0 && (last || all[before-1].whole):
 			all[before].class = filler
@@ -341,11 +340,12 @@ func spareTime(all clause) {
 			continue
 		}
 		k := i - 1
-		for k > 0 && all[k].last.clause == p.first.clause && !in("exceptions", all[k].words) && !all[k].in("buts") &&
+		for k > 0 && all[k].last.sentence == p.first.sentence &&
+			!in("exceptions", all[k].words) && !all[k].in("buts") &&
 			(all[k].class == filler || numberOf(all[k].first.text) > 0 || len(all[k].arguments) > 0) {
 			k--
 		}
-		if k < 0 || all[k].last.clause != p.first.clause {
+		if k < 0 || all[k].last.sentence != p.first.sentence {
 			continue
 		}
 		not := all[k].class == negation && !all[k].in("keeps") && (k == 0 || all[k-1].class == joiner)

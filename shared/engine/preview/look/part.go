@@ -130,17 +130,17 @@ func (r *reader) quotation() bool {
 	}
 	p := part{class: named, first: rest[0], means: learned().meanings["title"][0]}
 	if len(r.found) > 0 {
-		p.first.clause = r.before().last.clause
+		p.first.sentence = r.before().last.sentence
 	}
 	p.arguments = []argument{{quotation, func(a *arguments) { a.text = text }}}
 	inside := tokenize(text + " x")
-	shift := p.first.clause - rest[0].clause - inside[len(inside)-1].clause
+	shift := p.first.sentence - rest[0].sentence - inside[len(inside)-1].sentence
 	for ; r.at < len(r.tokens) && r.tokens[r.at].from < end; r.at++ {
 		p.last = r.tokens[r.at]
 	}
-	p.last.clause = p.first.clause
-	for i := range r.tokens[r.at:] { // punctuation within the quotation ends no clause
-		r.tokens[r.at+i].clause += shift
+	p.last.sentence = p.first.sentence
+	for i := range r.tokens[r.at:] { // punctuation within the quotation ends no sentence
+		r.tokens[r.at+i].sentence += shift
 	}
 	r.found = append(r.found, p)
 	return true
@@ -154,7 +154,7 @@ func (r *reader) phrase() (longest meaning, length int) {
 	}
 	for _, m := range learned().meanings[r.texts[r.at]] {
 		n := match(r.texts[r.at:], m.phrase)
-		if n == 0 || len(m.phrase) <= len(longest.phrase) || r.tokens[r.at+n-1].clause != r.tokens[r.at].clause {
+		if n == 0 || len(m.phrase) <= len(longest.phrase) || r.tokens[r.at+n-1].sentence != r.tokens[r.at].sentence {
 			continue
 		}
 		after := r.at + n

@@ -312,10 +312,10 @@ func quote(prompt string, all clause, dropped map[int]bool) []string {
 	}
 	for i, p := range all {
 		plain := p.class == filler || p.class == joiner
-		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
+		if i > 0 && p.first.sentence != all[i-1].last.sentence || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// A quote does not start or end with a filler word, unless the filler word starts an instruction.
+		// A quote does not start or end with a filler word, unless the filler word starts a clause.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

@@ -14,8 +14,8 @@ type token struct {
 	text string
 	// from and to are the word's position in the prompt, in bytes.
 	from, to int
-	// clause is the number of clauses before the word. Punctuation ends a clause.
-	clause int
+	// sentence is the number of sentences before the word. Any punctuation ends a sentence.
+	sentence int
 	// whole is true for verbs with "it", such as "ponlo".
 	whole bool
 }
@@ -23,11 +23,11 @@ type token struct {
 // tokenize splits a string into words. In scripts without spaces, each character is a word.
 func tokenize(text string) []token {
 	var found []token
-	clause, from := 0, -1
+	sentence, from := 0, -1
 	end := func(to int) {
 		if from >= 0 {
 			if word := normal(text[from:to]); word != "" {
-				found = append(found, token{text: word, from: from, to: to, clause: clause})
+				found = append(found, token{text: word, from: from, to: to, sentence: sentence})
 			}
 			from = -1
 		}
@@ -36,7 +36,7 @@ func tokenize(text string) []token {
 		switch {
 		case isUnspaced(r), strings.ContainsRune(emoji, r):
 			end(at)
-			found = append(found, token{text: string(r), from: at, to: at + utf8.RuneLen(r), clause: clause})
+			found = append(found, token{text: string(r), from: at, to: at + utf8.RuneLen(r), sentence: sentence})
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && from >= 0:
 			if from < 0 {
 				from = at
@@ -46,7 +46,7 @@ func tokenize(text string) []token {
 		default:
 			end(at)
 			if strings.ContainsRune(".,;!?()\n–—…。、，！？；।॥؛،؟۔", r) {
-				clause++
+				sentence++
 			}
 		}
 	}
