@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -32,6 +33,15 @@ func (c *LazyConn) Read(p []byte) (int, error) {
 		n, err = c.Conn.Read(p)
 	}
 	return n, err
+}
+
+// ReadRaw is raw.Read, with this connection's deadline. raw must belong to this connection.
+func (c *LazyConn) ReadRaw(raw syscall.RawConn, read func(fd uintptr) (done bool)) error {
+	err := raw.Read(read)
+	for err != nil && c.read.again(err, c.Conn.SetReadDeadline) {
+		err = raw.Read(read)
+	}
+	return err
 }
 
 func (c *LazyConn) Write(p []byte) (int, error) {

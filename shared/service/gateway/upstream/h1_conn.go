@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -30,7 +31,7 @@ const (
 	maxInterim = 8
 	// sentTime is how long to wait for the rest of a request to be written when its response is already complete.
 	sentTime = 10 * time.Millisecond
-	// usualPieces is the number of pieces of a request with a few edits. A request with more takes another allocation.
+	// usualPieces is the number of pieces of a request with a few edits. A request with more takes an allocation.
 	usualPieces = 8
 )
 
@@ -44,7 +45,7 @@ var (
 // h1Conn is a connection to an upstream that serves one call at a time. It implements the parts of
 // HTTP/1.1 (RFC 9112) that are needed for responses to a POST.
 type h1Conn struct {
-	conn      net.Conn
+	conn      *httpserver.LazyConn
 	transport *h1Transport
 	raw       syscall.RawConn
 	reader    *bufio.Reader
@@ -59,6 +60,7 @@ type h1Conn struct {
 	silence    time.Duration
 	// requestHead is the request's head, and unsent are the pieces of the request that are not written yet.
 	requestHead []byte
+	pieces      [usualPieces][]byte
 	unsent      net.Buffers
 	// sent receives whether the rest of a request was written completely. It is nil if no rest is being written.
 	sent chan bool
@@ -67,18 +69,18 @@ type h1Conn struct {
 	mu          sync.Mutex
 	interrupted bool
 
-	// onEnd, look and push are the methods interrupt, peek and write. Making such a value allocates, so they are kept.
-	onEnd      func()
-	look, push func(fd uintptr)
-	// idle is the result of peek, which may read a byte into unexpected.
-	idle       bool
-	unexpected [1]byte
+	// onEnd and step are the methods interrupt and sendAndRead. Making such a value allocates, so they are kept.
+	onEnd func()
+	step  func(fd uintptr) bool
+	// into is the buffer of sendAndRead, whose results are got and failed.
+	into   []byte
+	got    int
+	failed error
 }
 
 func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
-	lazy := &httpserver.LazyConn{Conn: conn}
-	c := &h1Conn{conn: lazy, transport: t}
-	c.reader, c.onEnd, c.look, c.push = bufio.NewReader(c), c.interrupt, c.peek, c.write
+	c := &h1Conn{conn: &httpserver.LazyConn{Conn: conn}, transport: t}
+	c.reader, c.onEnd, c.step = bufio.NewReader(c), c.interrupt, c.sendAndRead
 	if socket, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = socket.SyscallConn() // an error means that the connection is closed, so the next call fails
 	}
@@ -110,7 +112,7 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := c.conn.Read(p)
+	n, err := c.read(p)
 	if c.head > 0 {
 		c.head -= n
 	}
@@ -119,6 +121,43 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 		err = ErrSilent
 	}
 	return n, err
+}
+
+// read first sends the request, if it is not sent yet.
+func (c *h1Conn) read(p []byte) (int, error) {
+	if c.unsent == nil {
+		return c.conn.Read(p)
+	}
+	c.into = p
+	err := c.conn.ReadRaw(c.raw, c.step)
+	c.into, c.unsent = nil, nil
+	if err != nil {
+		return 0, err
+	}
+	return c.got, c.failed
+}
+
+// sendAndRead returns false if it must be called again once the connection is readable. Its first call reads from a
+// kept connection too, although the response cannot have arrived yet. This shows whether the server has closed the
+// connection or sent unexpected bytes, which would become the response.
+func (c *h1Conn) sendAndRead(fd uintptr) (done bool) {
+	n, err := syscall.Read(int(fd), c.into)
+	for err == syscall.EINTR {
+		n, err = syscall.Read(int(fd), c.into)
+	}
+	c.got, c.failed = max(n, 0), err
+	if err == nil && n == 0 {
+		c.failed = io.EOF
+	}
+	if len(c.unsent) > 0 {
+		if err != syscall.EAGAIN && !c.used.IsZero() {
+			c.got, c.failed = 0, errNotIdle
+			return true
+		}
+		c.write(fd)
+		c.sendLater()
+	}
+	return err != syscall.EAGAIN
 }
 
 func (c *h1Conn) setDeadline() error {
@@ -138,9 +177,6 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	if err := c.setDeadline(); err != nil {
 		return Reply{}, err
 	}
-	if !c.used.IsZero() && !c.isIdle() {
-		return Reply{}, errNotIdle
-	}
 	c.stop = context.AfterFunc(ctx, c.onEnd)
 	r, err := c.exchange(target, request)
 	if err != nil {
@@ -152,21 +188,16 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange writes as much of the request as the connection's buffer takes. It writes the rest concurrently, because the
-// server may respond before it has read all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
 	}
 	c.requestHead = appendHead(c.requestHead[:0], target, request)
-	c.unsent = request.Body.AppendPieces(append(make(net.Buffers, 0, usualPieces), c.requestHead))
-	if c.raw != nil {
-		_ = c.raw.Control(c.push) // this fails if the connection is closed, and then the next write fails too
+	c.unsent = request.Body.AppendPieces(append(c.pieces[:0], c.requestHead))
+	if c.raw == nil {
+		c.sendLater()
+		c.unsent = nil
 	}
-	if rest := c.unsent; len(rest) > 0 {
-		c.sendLater(rest)
-	}
-	c.unsent = nil
 	return c.receive()
 }
 
@@ -183,7 +214,12 @@ func (c *h1Conn) write(fd uintptr) {
 	}
 }
 
-func (c *h1Conn) sendLater(rest net.Buffers) {
+// sendLater writes the rest of the request concurrently, because the server may respond before it has read all of it.
+func (c *h1Conn) sendLater() {
+	rest := c.unsent
+	if c.unsent = c.unsent[:0]; len(rest) == 0 {
+		return
+	}
 	sent := make(chan bool, 1)
 	c.sent = sent
 	go func() {
@@ -231,18 +267,6 @@ func (c *h1Conn) receive() (Reply, error) {
 		}
 	}
 	return Reply{}, errNoHTTP
-}
-
-// isIdle reports whether a kept connection is open and the server has sent nothing since its last
-// response. Unexpected bytes would become the response to the next call.
-func (c *h1Conn) isIdle() bool {
-	return c.raw == nil || c.raw.Control(c.look) == nil && c.idle
-}
-
-func (c *h1Conn) peek(fd uintptr) {
-	// The read does not block, because package net's connections are non-blocking.
-	_, err := syscall.Read(int(fd), c.unexpected[:])
-	c.idle = err == syscall.EAGAIN || err == syscall.EINTR
 }
 
 func appendHead(out []byte, target *url.URL, r Request) []byte {
