@@ -29,6 +29,19 @@ type Metrics struct {
 	batchCalls *prometheus.CounterVec
 	batchCost  *prometheus.CounterVec
 	surfaces   surfaces
+	completed  *series[completed, completedSeries]
+	attempted  *series[gateway.Attempt, prometheus.Counter]
+}
+
+type completed struct {
+	route, model, code string
+	status             int
+	stream             bool
+}
+
+type completedSeries struct {
+	requests, prompt, completion prometheus.Counter
+	duration                     prometheus.Observer
 }
 
 var _ gateway.Observer = (*Metrics)(nil)
@@ -42,7 +55,7 @@ func New() *Metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Metrics{
+	m := &Metrics{
 		registry: registry, surfaces: newSurfaces(registry),
 		requests: counter(registry, "cutroom_gateway_requests_total", "Calls to the completions routes, by status.",
 			"route", "model", "status", "code"),
@@ -67,6 +80,18 @@ func New() *Metrics {
 		batchCost: counter(registry, "cutroom_gateway_batch_cost_total",
 			"Cost of batch requests, included in cutroom_gateway_cost_total.", "model"),
 	}
+	m.completed = newSeries(func(c completed) completedSeries {
+		s := completedSeries{requests: m.requests.WithLabelValues(c.route, c.model, strconv.Itoa(c.status), c.code)}
+		if c.model != "" {
+			s.duration = m.duration.WithLabelValues(c.route, c.model, strconv.FormatBool(c.stream))
+			s.prompt, s.completion = m.tokens.WithLabelValues(c.model, "prompt"), m.tokens.WithLabelValues(c.model, "completion")
+		}
+		return s
+	})
+	m.attempted = newSeries(func(a gateway.Attempt) prometheus.Counter {
+		return m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome))
+	})
+	return m
 }
 
 func counter(registry *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
@@ -84,20 +109,21 @@ func histogram(
 }
 
 func (m *Metrics) Completed(c gateway.Completion) {
-	m.requests.WithLabelValues(c.Route, c.Model, strconv.Itoa(c.Status), c.Code).Inc()
+	of := m.completed.of(completed{c.Route, c.Model, c.Code, c.Status, c.Stream})
+	of.requests.Inc()
 	if c.Model == "" {
 		return // rejected before any work
 	}
-	m.duration.WithLabelValues(c.Route, c.Model, strconv.FormatBool(c.Stream)).Observe(c.Duration.Seconds())
+	of.duration.Observe(c.Duration.Seconds())
 	if c.FirstToken > 0 {
 		m.firstToken.WithLabelValues(c.Route, c.Model).Observe(c.FirstToken.Seconds())
 	}
 	if c.Waited > 0 {
 		m.waited.WithLabelValues(c.Model).Observe(c.Waited.Seconds())
 	}
-	m.addTokens(c.Model, "prompt", c.Counts.PromptTokens)
+	of.prompt.Add(float64(c.Counts.PromptTokens))
 	m.addTokens(c.Model, "cached", c.Counts.CachedTokens)
-	m.addTokens(c.Model, "completion", c.Counts.CompletionTokens)
+	of.completion.Add(float64(c.Counts.CompletionTokens))
 	m.addTokens(c.Model, "reasoning", c.Counts.ReasoningTokens)
 	if c.Counts.Cost > 0 {
 		m.cost.WithLabelValues(c.Model).Add(float64(c.Counts.Cost) / 1e9)
@@ -118,7 +144,7 @@ func (m *Metrics) addTokens(model, kind string, n int64) {
 }
 
 func (m *Metrics) Attempted(a gateway.Attempt) {
-	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
+	m.attempted.of(a).Inc()
 }
 
 func (m *Metrics) BudgetWarned(percent int) { m.warnings.WithLabelValues(strconv.Itoa(percent)).Inc() }
