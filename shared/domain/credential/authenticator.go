@@ -65,9 +65,10 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 }
 
 // isGuess reports whether an invalid secret may have been guessed. An expired secret was not guessed.
-func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
+func (a *Authenticator) authenticate(
+	ctx context.Context, secret string, hash Hash,
+) (who Principal, isGuess bool, err error) {
 	var ask ask
-	hash := HashOf(secret)
 	switch {
 	case isSecret(secret, "ek_"):
 		ask = func(ctx context.Context) (cached, error) { return ofToken(a.store.FindToken(ctx, hash)) }

@@ -38,14 +38,15 @@ const drawnLength = len("ek_") + 32
 // not slowed down by other callers' failures at the same address. Otherwise a caller without a key
 // could lock out new client tokens at the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
-	if a.guard != nil && len(secret) < drawnLength && !a.hasWorked(HashOf(secret)) {
+	hash := HashOf(secret)
+	if a.guard != nil && len(secret) < drawnLength && !a.hasWorked(hash) {
 		if caller := Caller(ctx); caller != "" {
 			if err := a.guard.Admit(caller); err != nil {
 				return Principal{}, err
 			}
 		}
 	}
-	who, isGuess, err := a.authenticate(ctx, secret)
+	who, isGuess, err := a.authenticate(ctx, secret, hash)
 	if isGuess && a.guard != nil {
 		if caller := Caller(ctx); caller != "" {
 			if limited := a.guard.Failed(ctx, caller); limited != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"cutroom/shared/domain/fault"
@@ -75,7 +76,26 @@ func Amount(billionths int64) string {
 // Day is a UTC day in the format 2006-01-02.
 type Day string
 
-func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
+// lastDay is the last result of DayOf, because formatting takes longer than the rest of a record.
+var lastDay atomic.Pointer[dayNumber]
+
+// dayNumber is a day with its number since 1970-01-01.
+type dayNumber struct {
+	number int64
+	day    Day
+}
+
+func DayOf(t time.Time) Day {
+	number := t.Unix() / secondsPerDay
+	if last := lastDay.Load(); last != nil && last.number == number && number > 0 {
+		return last.day
+	}
+	day := Day(t.UTC().Format(time.DateOnly))
+	lastDay.Store(&dayNumber{number, day})
+	return day
+}
+
+const secondsPerDay = 24 * 60 * 60
 
 type Record struct {
 	// If a record with the same ID is added twice, it counts once.

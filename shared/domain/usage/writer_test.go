@@ -246,3 +246,19 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 		}
 	})
 }
+
+func TestDayChangesAtMidnightUTC(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", 9*60*60)
+	midnight := time.Date(2026, 3, 1, 9, 0, 0, 0, zone)
+	for range 2 { // the last day is kept
+		for at, want := range map[time.Time]usage.Day{
+			midnight.Add(-1): "2026-02-28", midnight: "2026-03-01", midnight.Add(24*time.Hour - 1): "2026-03-01",
+			time.Unix(-1, 0): "1969-12-31", time.Unix(1, 0): "1970-01-01",
+		} {
+			if day := usage.DayOf(at); day != want {
+				t.Errorf("%v is %s, want %s", at, day, want)
+			}
+		}
+	}
+}
