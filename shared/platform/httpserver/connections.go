@@ -2,7 +2,6 @@ package httpserver
 
 import (
 	"cmp"
-	"container/list"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -31,12 +30,12 @@ type connections struct {
 	// known lists each account's protected connections, oldest first. They are at most perAccount, so that an account
 	// leaves connections for others, even behind a proxy with a single address. protected counts them, and is at most
 	// maxProtected, so that a new connection always finds one to replace.
-	known                   map[string]*list.List
+	known                   map[string]*queue
 	protected, maxProtected int
 	perAccount              int
-	// unknown lists each *watchedConn that is waiting for a request, or whose request has no known
+	// unknown lists each connection that is waiting for a request, or whose request has no known
 	// account yet. The least recently changed connection comes first.
-	unknown *list.List
+	unknown queue
 	logger  *slog.Logger
 	// replaced and refused count the connections closed since the last log line.
 	replaced, refused int
@@ -57,8 +56,8 @@ func newConnections(logger *slog.Logger) *connections {
 	most := ConnectionLimit(maxConnections)
 	return &connections{
 		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8, maxProtected: most - most/8,
-		open: map[netip.Prefix]*int{}, sites: map[netip.Prefix]*int{}, known: map[string]*list.List{},
-		unknown: list.New(), logger: logger,
+		open: map[netip.Prefix]*int{}, sites: map[netip.Prefix]*int{}, known: map[string]*queue{},
+		logger: logger,
 	}
 }
 
@@ -87,7 +86,7 @@ func (c *connections) admit(conn *watchedConn) bool {
 	}
 	conn.ofNetwork, conn.ofSite = increased(c.open, conn.network), increased(c.sites, conn.site)
 	c.total++
-	conn.unknown = c.unknown.PushBack(conn)
+	c.unknown.insert(conn, nil)
 	return true
 }
 
@@ -112,8 +111,7 @@ func increased(counts map[netip.Prefix]*int, of netip.Prefix) *int {
 // false if there is none.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
-	for at := c.unknown.Front(); at != nil; at = at.Next() {
-		conn := at.Value.(*watchedConn)
+	for conn := c.unknown.first; conn != nil; conn = conn.after {
 		if !fits(conn) {
 			continue
 		}
@@ -160,20 +158,17 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep removes a connection from its account and from the list unknown, so that it cannot be evicted. The caller must
-// hold the lock.
+// keep removes a connection from its queue, so that it cannot be evicted. The caller must hold the lock.
 func (c *connections) keep(conn *watchedConn) {
+	if conn.queue != nil {
+		conn.queue.remove(conn)
+	}
 	if conn.account != "" {
-		own := c.known[conn.account]
-		if own.Remove(conn.known); own.Len() == 0 {
+		if c.known[conn.account].length == 0 {
 			delete(c.known, conn.account)
 		}
-		conn.account, conn.known = "", nil
+		conn.account = ""
 		c.protected--
-	}
-	if conn.unknown != nil {
-		c.unknown.Remove(conn.unknown)
-		conn.unknown = nil
 	}
 }
 
@@ -182,33 +177,33 @@ func (c *connections) setKnown(conn *watchedConn, account string) {
 	defer c.mu.Unlock()
 	own := c.known[account]
 	if own == nil {
-		own = list.New()
+		own = &queue{}
 	}
-	if conn.forgotten || conn.account != "" || own.Len() >= c.perAccount ||
-		c.protected >= c.maxProtected && !c.unprotect(own.Len()+1) {
+	if conn.forgotten || conn.account != "" || own.length >= c.perAccount ||
+		c.protected >= c.maxProtected && !c.unprotect(own.length+1) {
 		return
 	}
 	c.keep(conn)
-	conn.account, conn.known = account, own.PushBack(conn)
-	c.known[account] = own
+	own.insert(conn, nil)
+	conn.account, c.known[account] = account, own
 	c.protected++
 }
 
 // unprotect lets a new connection replace the oldest connection of the account with the most protected connections. It
 // returns false if no account has more of them than the given number.
 func (c *connections) unprotect(than int) bool {
-	var most *list.List
+	var most *queue
 	for _, own := range c.known {
-		if own.Len() > than {
-			most, than = own, own.Len()
+		if own.length > than {
+			most, than = own, own.length
 		}
 	}
 	if most == nil {
 		return false
 	}
-	oldest := most.Front().Value.(*watchedConn)
+	oldest := most.first
 	c.keep(oldest)
-	oldest.unknown = c.unknown.PushFront(oldest)
+	c.unknown.insert(oldest, c.unknown.first)
 	return true
 }
 
@@ -223,12 +218,45 @@ func (c *connections) note(conn *watchedConn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	conn.idle = idle
-	if conn.unknown != nil {
-		c.unknown.MoveToBack(conn.unknown)
-		return
-	}
 	c.keep(conn)
 	if !conn.forgotten {
-		conn.unknown = c.unknown.PushBack(conn)
+		c.unknown.insert(conn, nil)
+	}
+}
+
+// queue is a list of connections. A connection is in at most one queue.
+type queue struct {
+	first, last *watchedConn
+	length      int
+}
+
+// insert adds a connection before the connection next, or at the end if next is nil.
+func (q *queue) insert(conn, next *watchedConn) {
+	conn.queue, conn.before, conn.after = q, q.last, next
+	if next != nil {
+		conn.before = next.before
+	}
+	q.length++
+	q.link(conn.before, conn)
+	q.link(conn, next)
+}
+
+func (q *queue) remove(conn *watchedConn) {
+	q.length--
+	q.link(conn.before, conn.after)
+	conn.queue, conn.before, conn.after = nil, nil, nil
+}
+
+// link makes two connections neighbors. nil stands for an end of the queue.
+func (q *queue) link(before, after *watchedConn) {
+	if before == nil {
+		q.first = after
+	} else {
+		before.after = after
+	}
+	if after == nil {
+		q.last = before
+	} else {
+		after.before = before
 	}
 }

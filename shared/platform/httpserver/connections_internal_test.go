@@ -50,7 +50,7 @@ func TestAccountBehindProxyLeavesConnections(t *testing.T) {
 			c.setKnown(conn, account)
 		}
 	}
-	if n := c.known["other"].Len(); n != c.perAccount {
+	if n := c.known["other"].length; n != c.perAccount {
 		t.Errorf("the other account has %d protected connections", n)
 	}
 }

@@ -2,7 +2,6 @@ package httpserver
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"io"
 	"net"
@@ -71,13 +70,14 @@ type watchedConn struct {
 	network           netip.Prefix
 	site              netip.Prefix
 	ofNetwork, ofSite *int
-	// unknown and known are the connection's places in the lists of connections. One of them is nil.
-	unknown, known *list.Element
-	account        string
-	idle           bool
-	forgotten      bool
-	framing        framing
-	fault          error
+	// queue is the queue that contains this connection, between the connections before and after. It may be nil.
+	queue         *queue
+	before, after *watchedConn
+	account       string
+	idle          bool
+	forgotten     bool
+	framing       framing
+	fault         error
 	// refused is set once net/http has responded without a handler.
 	refused atomic.Bool
 	// answering is set while a handler responds. At other times, writes are net/http's own responses.
