@@ -64,18 +64,17 @@ func (p pace) allowed(length int64) time.Duration {
 }
 
 // begin returns false if the request has no body.
-func (b *body) begin(r *http.Request, controller *http.ResponseController, pace pace) bool {
+func (b *body) begin(r *http.Request, now time.Time, controller *http.ResponseController, pace pace) bool {
 	if r.Body == nil || r.Body == http.NoBody {
 		// The server watches for the end of the connection and would mistake a deadline for it.
 		controller.SetReadDeadline(time.Time{})
 		return false
 	}
-	now := time.Now()
 	grace := min(pace.grace, unknownGrace)
 	*b = body{
 		ReadCloser: r.Body, controller: controller, pace: pace, grace: grace, length: r.ContentLength,
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
-		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
+		expecting: strings.EqualFold(Field(r.Header, "Expect"), "100-continue"),
 	}
 	// The server itself drains the body after the handler, so the deadline applies from the start.
 	b.limit()

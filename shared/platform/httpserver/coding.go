@@ -186,14 +186,16 @@ const minCompressed, maxCompressed = 1 << 10, 1 << 20
 // isCompressible reports whether a response may be compressed: it must be JSON or a page, have a known length, and
 // not be a download.
 func isCompressible(header http.Header) bool {
-	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	size, _ := strconv.Atoi(header.Get("Content-Length"))
-	return (kind == "application/json" || kind == "text/html") && size >= minCompressed && size <= maxCompressed &&
-		header.Get("Content-Encoding") == "" && header.Get("Content-Disposition") == "" && header.Get("ETag") == ""
+	if size, _ := strconv.Atoi(Field(header, "Content-Length")); size < minCompressed || size > maxCompressed {
+		return false
+	}
+	kind, _, _ := strings.Cut(Field(header, "Content-Type"), ";")
+	return (kind == "application/json" || kind == "text/html") &&
+		Field(header, "Content-Encoding") == "" && Field(header, "Content-Disposition") == "" && Field(header, "Etag") == ""
 }
 
 func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+	for coding := range strings.SplitSeq(Field(r.Header, "Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
 		_, q, _ := strings.Cut(weight, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {

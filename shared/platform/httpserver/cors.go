@@ -17,9 +17,9 @@ func (o Origins) Allows(origin string) bool {
 
 var anyOrigin = []string{"*"}
 
-// Allow lets pages from these origins read any response and the exposed header fields. Keys are never sent in
-// cookies, so no response needs Access-Control-Allow-Credentials.
-func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
+// Allow lets pages from these origins read any response and the header fields in exposed, a single value.
+// Keys are never sent in cookies, so no response needs Access-Control-Allow-Credentials.
+func (o Origins) Allow(header http.Header, r *http.Request, exposed []string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
 		header["Access-Control-Allow-Origin"] = anyOrigin
 	} else {
@@ -30,7 +30,7 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 		}
 		header.Set("Access-Control-Allow-Origin", origin)
 	}
-	header["Access-Control-Expose-Headers"] = []string{exposed}
+	header["Access-Control-Expose-Headers"] = exposed
 }
 
 // IsPreflight follows the Fetch standard, "CORS-preflight request".

@@ -87,7 +87,7 @@ func serve(c *Config, w http.ResponseWriter, r *http.Request) {
 	controller := &e.controller
 	answer := &e.answer
 	*answer = response{ResponseWriter: w, controller: controller, stall: c.Stall}
-	if e.body.begin(r, controller, c.pace()) {
+	if e.body.begin(r, start, controller, c.pace()) {
 		r.Body, answer.body = &e.body, &e.body
 	}
 	answer.compresses = c.compresses && acceptsGzip(r)

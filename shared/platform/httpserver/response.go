@@ -64,7 +64,7 @@ func LimitStall(w http.ResponseWriter, to time.Duration) {
 }
 
 // extend restarts the time that the peer has to read the next bytes.
-func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
+func (w *response) extend(now time.Time) { w.controller.SetWriteDeadline(now.Add(w.stall)) }
 
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
@@ -83,7 +83,7 @@ func (w *response) WriteHeader(status int) {
 		}
 	}
 	if status < 200 {
-		w.extend() // other headers are sent with the first bytes
+		w.extend(time.Now()) // other headers are sent with the first bytes
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -134,8 +134,8 @@ func (w *response) limit(write func() error) error {
 	if w.slow {
 		return errSlowPeer
 	}
-	w.extend()
 	began := time.Now()
+	w.extend(began)
 	err := write()
 	w.waited += time.Since(began)
 	if err == nil && w.waited > w.stall+time.Duration(w.sent)*time.Second/slowestPeer {
@@ -182,7 +182,7 @@ func (w *response) finish(drainBytes int64, drainTime time.Duration) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.extend()
+	w.extend(time.Now())
 	w.release()
 	if w.early && w.controller.Flush() == nil {
 		w.body.drain(drainBytes, drainTime)

@@ -35,7 +35,7 @@ var watched = []string{"/health", "/healthz", "/metrics"}
 // Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if it is not recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
-	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
+	if parent := Field(r.Header, trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
 		ctx = trace.WithParent(ctx, parent)
 	}
 	if tracer == nil || slices.Contains(watched, r.URL.Path) {

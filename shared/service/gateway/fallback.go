@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/request"
 	"cutroom/shared/service/gateway/upstream"
@@ -27,7 +28,7 @@ func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
 		Refuses:   c.refuses,
-		MaxTokens: c.who.Tier.MaxTokens, ContentType: c.r.Header.Get("Content-Type"),
+		MaxTokens: c.who.Tier.MaxTokens, ContentType: httpserver.Field(c.r.Header, "Content-Type"),
 	}
 }
 

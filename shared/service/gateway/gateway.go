@@ -203,11 +203,11 @@ func (g *Gateway) Close() { g.pools.Close() }
 func (g *Gateway) Health() []upstream.Health     { return g.pools.Health() }
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-var exposedHeaders = strings.Join([]string{
+var exposedHeaders = []string{strings.Join([]string{
 	"X-Request-Id", "Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
-}, ", ")
+}, ", ")}
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
@@ -286,7 +286,7 @@ func (g *Gateway) authenticated(
 	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
 ) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		secret, ok := bearer(r.Header.Get("Authorization"))
+		secret, ok := bearer(httpserver.Field(r.Header, "Authorization"))
 		if !ok && (isMessages(r) || r.URL.Path == "/v1/models" || strings.HasPrefix(r.URL.Path, "/v1/models/")) {
 			secret = strings.TrimSpace(r.Header.Get("X-Api-Key"))
 			ok = secret != ""
@@ -299,7 +299,7 @@ func (g *Gateway) authenticated(
 			return err
 		}
 		httpserver.SetAccount(r.Context(), who.Account())
-		if !who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
+		if !who.Scope().AllowsOrigin(httpserver.Field(r.Header, "Origin")) {
 			return credential.ErrOriginNotAllowed
 		}
 		if err := who.CheckRoutes(group); err != nil {

@@ -13,6 +13,8 @@ import (
 // webSocketVersion is the only version of the WebSocket protocol (RFC 6455, section 4.1).
 const webSocketVersion = "13"
 
+var exposed = []string{"X-Request-Id, Allow"}
+
 // handshake returns the error status for a request that is not a valid WebSocket handshake, otherwise 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
@@ -45,7 +47,7 @@ func hasToken(header http.Header, field, word string) bool {
 // writePlain sends a response in the media service's error format if no WebSocket was opened.
 func (s *Server) writePlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
-	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")
+	s.config.Origins.Allow(header, r, exposed)
 	if httpserver.IsPreflight(r) {
 		httpserver.AnswerPreflight(w, r, http.MethodGet)
 		return

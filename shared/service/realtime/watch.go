@@ -15,7 +15,7 @@ const watchPath = "/watch-stream/"
 // watch returns a token for a session's room (docs/contract/realtime.md#watching). The caller must belong to the
 // session's account, and its credential must permit the session's model and the page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	s.config.Origins.Allow(w.Header(), r, exposed)
 	if httpserver.IsPreflight(r) {
 		httpserver.AnswerPreflight(w, r, http.MethodPost)
 		return

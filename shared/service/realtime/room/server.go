@@ -51,6 +51,8 @@ type Server struct {
 
 var _ http.Handler = (*Server)(nil)
 
+var exposed = []string{"X-Request-Id, Allow"}
+
 func NewServer(c ServerConfig) *Server {
 	return &Server{
 		config: c, tokens: livekit.NewTokens(c.Secret, c.Now), rooms: map[string]*Room{},
@@ -113,7 +115,7 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 // or rtc/v1 (version 1), then optionally validate.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, version, validates, known := readPath(r.URL.Path)
-	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	s.config.Origins.Allow(w.Header(), r, exposed)
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case httpserver.IsPreflight(r):
@@ -171,7 +173,7 @@ func readPath(path string) (name string, version livekit.Version, validates, kno
 // Gone serves a GET for a room that no server has anymore. It makes a resuming client join again.
 // Because the token is not verified, it reads at most MaxResume bytes of a join request.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
-	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	s.config.Origins.Allow(w.Header(), r, exposed)
 	w.Header().Set("Cache-Control", "no-store")
 	_, version, validates, known := readPath(r.URL.Path)
 	join, err := livekit.ReadJoin(r, version, livekit.MaxResume)
