@@ -121,9 +121,8 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	}
 	// Some servers send spaces while they generate, so a limit on silence is not enough. The
 	// complete response must arrive within the timeout for the first byte.
-	end := time.Now().Add(c.firstByte())
-	for {
-		left := time.Until(end)
+	left := c.firstByte()
+	for end := time.Now().Add(left); ; left = time.Until(end) {
 		if left <= 0 {
 			return body, upstream.ErrSilent
 		}

@@ -65,6 +65,9 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
+	if r.Header["Content-Encoding"] == nil {
+		return readPlainBody(body, r, memory)
+	}
 	isLarge, held, turns := false, int64(0), memory.memory.decoders
 	apiErr := decompress(r, maxCompressed, func(bytes int64, large bool) error {
 		if large && !isLarge {
@@ -91,6 +94,10 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	if apiErr != nil {
 		return nil, apiErr
 	}
+	return readPlainBody(body, r, memory)
+}
+
+func readPlainBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	declared := r.ContentLength
 	// The extra byte detects EOF. Only after EOF does the server notice a disconnect.
 	size := int64(512)

@@ -184,18 +184,26 @@ func readValue(text string, i int, value *gjson.Result) (end int) {
 	return end
 }
 
+// steps has how each character outside strings changes the depth. It is quote for a quotation mark.
+var steps = [256]int8{'{': 1, '[': 1, '}': -1, ']': -1, '"': quote}
+
+const quote = 2
+
 func endOfNested(text string, i int) int {
 	for depth := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
+		step := steps[text[i]]
+		if step == 0 {
+			continue
+		}
+		if step == quote {
+			if end := i + 1 + strings.IndexByte(text[i+1:], '"'); end > i && text[end-1] != '\\' {
+				i = end
+				continue
+			}
 			i, _ = endOfText(text, i)
 			i--
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
+		} else if depth += int(step); depth == 0 {
+			return i + 1
 		}
 	}
 	return len(text)
@@ -203,7 +211,11 @@ func endOfNested(text string, i int) int {
 
 // endOfText returns the index after the string that starts at index i.
 func endOfText(text string, i int) (end int, escaped bool) {
-	for i++; i < len(text); i++ {
+	i++
+	if length := strings.IndexByte(text[i:], '"'); length >= 0 && strings.IndexByte(text[i:i+length], '\\') < 0 {
+		return i + length + 1, false
+	}
+	for ; i < len(text); i++ {
 		switch text[i] {
 		case '"':
 			return i + 1, escaped

@@ -102,8 +102,9 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
 		// Some fields can be interpreted only now, because their meaning depends on the model.
-		s.begin(route, body)
-		s.row = m
+		s.clear()
+		s.route, s.row = route, m
+		s.reader.read(body)
 		if err := s.body(); err != nil {
 			return nil, notJSON(err)
 		}

@@ -58,18 +58,20 @@ var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
 func newScan(route catalog.Route, body []byte) *scan {
 	s := scans.Get().(*scan)
-	s.begin(route, body)
+	s.route = route
+	s.reader.read(body)
 	return s
 }
 
-func (s *scan) begin(route catalog.Route, body []byte) {
-	s.reader.read(body)
-	*s = scan{route: route, reader: s.reader}
+func (s *scan) clear() {
+	reader := s.reader
+	*s = scan{}
+	s.reader = reader
 }
 
 func (s *scan) free() {
 	s.reader.reset()
-	*s = scan{reader: s.reader}
+	s.clear()
 	scans.Put(s)
 }
 

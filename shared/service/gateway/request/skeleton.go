@@ -12,8 +12,8 @@ import (
 const (
 	// longText is the minimum length of a string that is cut out. Strings are cut out only if the
 	// body has at least largeBody bytes.
-	longText  = 1 << 10
-	largeBody = 8 << 10
+	longText  = 128
+	largeBody = 512
 	// maxSkeleton limits the copied bytes. If more would remain, the complete body is parsed.
 	maxSkeleton = 256 << 10
 )
@@ -66,10 +66,10 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 
 // original converts an offset in the skeleton to an offset in the body.
 func (s *skeleton) original(place int) int {
-	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
-	if before == 0 {
+	if len(s.cuts) == 0 || place <= s.cuts[0].at {
 		return place
 	}
+	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
 	return place + s.cuts[before-1].removed
 }
 

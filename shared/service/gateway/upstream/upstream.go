@@ -124,7 +124,7 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
-// load is the state that the choice of an upstream depends on.
+// load is the state that the choice of an upstream depends on. usual is set only for calls with an affinity.
 type load struct {
 	inFlight int
 	usual    float64
@@ -138,7 +138,11 @@ func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	why, clearIn = u.obstacle(now, call)
-	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight, loadTime), now.Before(u.retryAt), u.isFull()}
+	state = load{inFlight: u.inFlight, backsOff: now.Before(u.retryAt), yields: u.isFull()}
+	if call.Affinity != 0 {
+		state.usual = u.usual.at(now, u.inFlight, loadTime)
+	}
+	return why, clearIn, state
 }
 
 func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
