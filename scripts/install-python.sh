@@ -17,5 +17,5 @@ if [ "$(cat "$pip/made-of" 2>/dev/null)" != "$(python3 --version)" ]; then
 	python3 --version >"$pip/made-of"
 fi
 python3 -m venv --clear --without-pip "$folder"
-"$pip/bin/python" -m pip --python "$folder/bin/python" install --quiet --disable-pip-version-check --requirement "$requirements"
+"$pip/bin/python" -m pip --python "$folder/bin/python" install --no-compile --quiet --disable-pip-version-check --requirement "$requirements"
 printf '%s\n' "$wanted" >"$folder/made-of"

@@ -99,11 +99,12 @@ tested() (
 	done
 )
 
-# in_turn STAGE…: runs the stages one after the other, each in a subshell, and prints how long each took. If a stage
-# fails, the others still run, and in_turn fails at the end.
-in_turn() (
+# each_once STAGE…: runs the stages one after the other, except those that a concurrent each_once has started. Each runs
+# in a subshell. It prints how long they took. If a stage fails, the others still run, and each_once fails at the end.
+each_once() (
 	failed=0
 	for stage; do
+		mkdir "test-output/started-$stage" 2>/dev/null || continue
 		began=$(date +%s)
 		("$stage") || failed=1
 		echo "--- $stage: $(($(date +%s) - began)) s"

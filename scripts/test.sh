@@ -169,21 +169,21 @@ repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Run five sequences of stages concurrently, which test at most eight packages at a time. The tests of the deployment
-# and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
+# Run five stages concurrently, which test at most eight packages at a time, and begin with the longest. The tests of the
+# deployment and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
 # time, each test would only take longer.
-in_turn server >test-output/server.log 2>&1 &
-server=$!
-in_turn console functions engine >test-output/console.log 2>&1 &
-console=$!
-in_turn deploy programs >test-output/programs.log 2>&1 &
-programs=$!
-in_turn services >test-output/services.log 2>&1 &
-services=$!
+stages="deploy server services console functions programs engine"
+running=''
+for n in 1 2 3 4; do
+	# shellcheck disable=SC2086 # a list of stages
+	each_once $stages >"test-output/stages-$n.log" 2>&1 &
+	running="$running $n:$!"
+done
 took "go test of the repository" repository
 took "go test of pictures" pictures
+# shellcheck disable=SC2086 # a list of stages
+took "stages that nobody had started" each_once $stages
 took "tools of the tests, the rest" finished tools.log "$tools"
-took "go test of the services, the rest" finished services.log "$services"
-took "go test of the deployment and of programs, the rest" finished programs.log "$programs"
-took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
-took "go test of the server, the rest" finished server.log "$server"
+for one in $running; do
+	took "stages of sequence ${one%:*}, the rest" finished "stages-${one%:*}.log" "${one#*:}"
+done
