@@ -133,15 +133,18 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	model := c.serving.Model.ID
 	span := c.startSpan(l)
 	c.held, c.span = l, span
-	f := c.attempt(l, span.parent)
-	if f == nil {
-		c.release()
-		return nil
+	if c.stream != nil && l.MayYield() {
+		c.stream.slow = func() { l.Yield(c.gateway.config.Now(), c.stream.end) }
 	}
-	l, c.held = c.held, upstream.Slot{}
-	if c.r.Context().Err() != nil {
+	f := c.attempt(l, span.parent)
+	if f != nil && c.r.Context().Err() != nil {
 		f.outcome, f.tryNext = Abandoned, false
 	}
+	if f == nil || c.held == (upstream.Slot{}) { // only sending the end of the response may have failed
+		c.release()
+		return f
+	}
+	c.held = upstream.Slot{}
 	c.endSpan(span, f.outcome)
 	l.Release(f.result(), c.gateway.config.Now())
 	c.gateway.config.Observer.Attempted(Attempt{model, l.Name(), f.outcome})

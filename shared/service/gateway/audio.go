@@ -103,7 +103,7 @@ func (c *completion) relaySpeech(r upstream.Reply, kind []string) *failure {
 		}
 		sent += n
 		c.stream.out = append(c.stream.out, buffer[:n]...)
-		if c.send() != nil {
+		if c.stream.send() != nil {
 			return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 		}
 		if sent > maxSpeech {

@@ -76,7 +76,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		case err != nil:
 			return relay.fail(cutShort(err))
 		}
-		if c.send() != nil {
+		if c.stream.send() != nil {
 			return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 		}
 		if ok {
@@ -281,6 +281,7 @@ func (r *relay) fail(f *failure) *failure {
 // finish meters and ends the stream. It also briefly drains the upstream's connection, so that it can be reused.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
+	r.completion.release()
 	if r.completion.request.IncludeUsage {
 		r.writeUsage()
 	}

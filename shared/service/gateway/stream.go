@@ -39,8 +39,11 @@ type streamWriter struct {
 	// kind is the Content-Type of a response that is not a stream of events, or nil.
 	kind []string
 	out  []byte
-	// blocked is the total time of slow sends. slotTaken makes all further sends fail.
-	blocked   time.Duration
+	// blocked is the total time of slow sends. Once it exceeds maxBlocked, slow is called, unless it is nil.
+	blocked time.Duration
+	slow    func()
+	timer   *time.Timer
+	// slotTaken makes all further sends fail.
 	slotTaken atomic.Bool
 
 	mu        sync.Mutex
@@ -127,15 +130,6 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send sends the collected output. If the caller reads slowly, the call yields its slot to others.
-func (c *completion) send() error {
-	err := c.stream.send()
-	if err == nil && c.stream.blocked > maxBlocked {
-		c.held.Yield(c.gateway.config.Now(), c.stream.end)
-	}
-	return err
-}
-
 // end makes the current and all further sends fail. Any goroutine may call it.
 func (s *streamWriter) end() {
 	s.slotTaken.Store(true)
@@ -147,6 +141,10 @@ func (s *streamWriter) send() error {
 	if len(s.out) == 0 || s.err != nil {
 		return s.err
 	}
+	if s.slow != nil {
+		s.watch()
+		defer s.watched(time.Now())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endKeepAlive()
@@ -155,17 +153,33 @@ func (s *streamWriter) send() error {
 		s.err = errSlotTaken
 		return s.err
 	}
-	began := time.Now()
 	if _, s.err = s.w.Write(s.out); s.err == nil {
 		s.err = s.controller.Flush()
-	}
-	if took := time.Since(began); took >= slowSend {
-		s.blocked += took
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
 		s.out = nil
 	}
 	return s.err
+}
+
+// watch makes a send that is about to start call slow as soon as sends have been blocked for too long.
+func (s *streamWriter) watch() {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(maxBlocked, s.slow)
+	} else {
+		s.timer.Reset(maxBlocked - s.blocked)
+	}
+}
+
+func (s *streamWriter) watched(began time.Time) {
+	s.timer.Stop()
+	if took := time.Since(began); took >= slowSend {
+		s.blocked += took
+	}
+	if s.blocked >= maxBlocked {
+		s.slow()
+		s.slow = nil
+	}
 }
 
 // finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the

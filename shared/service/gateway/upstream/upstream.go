@@ -74,15 +74,16 @@ type Slot struct {
 	upstream *upstream
 	account  string
 	probe    bool
-	// seat is set for a call that yields.
+	// seat is nil if the server has no limit and the call does not yield.
 	seat *seat
 }
 
-// seat is the state of a call that yields.
+// seat is the state of a call that yields its slot or may later do so.
 type seat struct {
+	// yield ends the call. It is nil as long as the call does not yield.
 	yield func()
-	// given means that another call has been given the slot.
-	given bool
+	// given means that another call has been given the slot, and ended that the call has ended.
+	given, ended bool
 }
 
 func (l Slot) Name() string { return l.upstream.row.Name }
@@ -208,8 +209,10 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	} else {
 		u.inFlight++
 	}
-	if call.Yield != nil {
+	if u.limit > 0 || call.Yield != nil {
 		l.seat = &seat{yield: call.Yield}
+	}
+	if call.Yield != nil {
 		u.yielding = append(u.yielding, l.seat)
 	} else {
 		u.addLive(now, call.Account, 1)
@@ -217,13 +220,17 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	return l, true
 }
 
-// Yield makes a running call end by calling end as soon as another call needs the slot. end must not wait.
-func (l *Slot) Yield(now time.Time, end func()) {
+// MayYield reports whether other calls may need the slot, because the upstream has a limit.
+func (l Slot) MayYield() bool { return l.seat != nil && l.seat.yield == nil }
+
+// Yield makes a call end by calling end as soon as another call needs the slot. end must not wait. If the call has
+// ended or yields already, Yield does nothing.
+func (l Slot) Yield(now time.Time, end func()) {
 	u := l.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if l.seat == nil {
-		l.seat = &seat{yield: end}
+	if l.seat.yield == nil && !l.seat.ended {
+		l.seat.yield = end
 		u.yielding = append(u.yielding, l.seat)
 		u.addLive(now, l.account, -1)
 	}
@@ -259,12 +266,15 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 	defer u.mu.Unlock()
 	u.usual.note(now, u.inFlight, loadTime)
 	switch {
-	case l.seat == nil:
+	case l.seat == nil || l.seat.yield == nil:
 		u.inFlight--
 		u.addLive(now, l.account, -1)
 	case !l.seat.given:
 		u.inFlight--
 		u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == l.seat })
+	}
+	if l.seat != nil {
+		l.seat.ended = true
 	}
 	account := l.account
 	if r.AnyAccount {
