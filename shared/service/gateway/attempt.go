@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -134,11 +135,14 @@ func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	span := c.startSpan(l)
 	c.held, c.span = l, span
 	if c.stream != nil && l.MayYield() {
-		c.stream.slow = func() { l.Yield(c.gateway.config.Now(), c.stream.end) }
+		defer c.yieldIfSlow(l)()
 	}
 	f := c.attempt(l, span.parent)
 	if f != nil && c.r.Context().Err() != nil {
 		f.outcome, f.tryNext = Abandoned, false
+	}
+	if f != nil && errors.Is(context.Cause(c.r.Context()), errSlotTaken) {
+		f.apiErr = slotTaken()
 	}
 	if f == nil || c.held == (upstream.Slot{}) { // only sending the end of the response may have failed
 		c.release()

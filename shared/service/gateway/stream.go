@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"cutroom/shared/domain/usage"
@@ -14,12 +12,6 @@ import (
 
 // A stream occupies a place on its server until it has been sent. So callers have less time than for other responses.
 const callerDelay = 20 * time.Second
-
-// If sends of at least slowSend take longer than maxBlocked in total, the caller reads slowly. Then the stream ends as
-// soon as another call needs its slot, because the upstream may have finished long ago.
-const slowSend, maxBlocked = 100 * time.Millisecond, 5 * time.Second
-
-var errSlotTaken = errors.New("another call needed the slot of a stream that is read slowly")
 
 // maxUnsent is the maximum number of bytes to collect before sending while more input is available.
 const maxUnsent = 16 << 10
@@ -39,12 +31,8 @@ type streamWriter struct {
 	// kind is the Content-Type of a response that is not a stream of events, or nil.
 	kind []string
 	out  []byte
-	// blocked is the total time of slow sends. Once it exceeds maxBlocked, slow is called, unless it is nil.
-	blocked time.Duration
-	slow    func()
-	timer   *time.Timer
-	// slotTaken makes all further sends fail.
-	slotTaken atomic.Bool
+	// delay is nil if the call keeps its slot in any case.
+	delay *delay
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
@@ -130,29 +118,19 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// end makes the current and all further sends fail. Any goroutine may call it.
-func (s *streamWriter) end() {
-	s.slotTaken.Store(true)
-	_ = s.controller.SetWriteDeadline(time.Now()) // if this is not supported, the next send fails
-}
-
 // send sends the collected output. It fails if the caller has disconnected or reads too slowly.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 || s.err != nil {
 		return s.err
 	}
-	if s.slow != nil {
-		s.watch()
-		defer s.watched(time.Now())
+	if s.delay != nil {
+		s.delay.begin()
+		defer s.delay.end()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
-	if s.slotTaken.Load() {
-		s.err = errSlotTaken
-		return s.err
-	}
 	if _, s.err = s.w.Write(s.out); s.err == nil {
 		s.err = s.controller.Flush()
 	}
@@ -160,26 +138,6 @@ func (s *streamWriter) send() error {
 		s.out = nil
 	}
 	return s.err
-}
-
-// watch makes a send that is about to start call slow as soon as sends have been blocked for too long.
-func (s *streamWriter) watch() {
-	if s.timer == nil {
-		s.timer = time.AfterFunc(maxBlocked, s.slow)
-	} else {
-		s.timer.Reset(maxBlocked - s.blocked)
-	}
-}
-
-func (s *streamWriter) watched(began time.Time) {
-	s.timer.Stop()
-	if took := time.Since(began); took >= slowSend {
-		s.blocked += took
-	}
-	if s.blocked >= maxBlocked {
-		s.slow()
-		s.slow = nil
-	}
 }
 
 // finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the

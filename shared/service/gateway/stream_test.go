@@ -396,13 +396,16 @@ func TestSlowReaderYieldsItsSlot(t *testing.T) {
 					}
 				}
 			})}})
-			w.readSlowly(4096, c.reads)
-			began := time.Now()
+			conn := w.startStream(4096)
+			go func() {
+				for err := error(nil); c.reads && err == nil; time.Sleep(200 * time.Millisecond) {
+					_, err = io.ReadFull(conn, make([]byte, 4096))
+				}
+			}()
 			other := w.chatAs(t.Context(), studio, "a0") // it waits in the queue for up to a minute
 			if got := await.Receive(t, "the other call", other); got.status != 200 {
 				t.Errorf("the other call: got %+v", got)
 			}
-			t.Logf("the other call took %v", time.Since(began))
 			if r := w.recorded(2); r[0].Estimated+r[1].Estimated != 1 || r[0].CompletionTokens == 0 {
 				t.Errorf("recorded %+v", r)
 			}
@@ -410,24 +413,47 @@ func TestSlowReaderYieldsItsSlot(t *testing.T) {
 	}
 }
 
-// readSlowly starts a stream and reads its first 100 bytes. Then it reads 20 KB a second, or nothing.
-func (w *world) readSlowly(socket int, reads bool) {
+// The caller reads slowly at first, and then waits for the upstream when another call takes the slot. The call to the
+// upstream ends, and the caller gets an error.
+func TestStreamThatLosesItsSlotEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	const socket, large = 4096, 256 << 10
+	sent, ended := make(chan bool, 1), make(chan bool, 1)
+	w := newWorld(t, setup{socketBuffer: socket, rows: narrowRow, upstreams: []*modelServer{newUpstream(t, func(to *call) {
+		if !strings.Contains(to.body, `"stream":true`) {
+			always(200, whole)(to)
+			return
+		}
+		to.stream()
+		_ = to.write(eventStream(chunk("x"), chunk(strings.Repeat("x", large))))
+		sent <- true
+		<-to.left
+		ended <- true
+	})}})
+	conn := w.startStream(socket)
+	await.Receive(t, "the end of the large event", sent)
+	time.Sleep(5500 * time.Millisecond)              // the first send is blocked meanwhile
+	_, err := io.ReadFull(conn, make([]byte, large)) // from now on, the gateway waits for the upstream
+	must(t, err)
+	other := w.chatAs(t.Context(), studio, "a0")
+	await.Receive(t, "the end of the call to the upstream", ended)
+	if got := await.Receive(t, "the other call", other); got.status != 200 {
+		t.Errorf("the other call: got %+v", got)
+	}
+	if rest, err := io.ReadAll(conn); err != nil || !strings.Contains(string(rest), "read too slowly") {
+		t.Errorf("the stream ends with %q, %v", rest[max(0, len(rest)-300):], err)
+	}
+}
+
+// startStream starts a stream and reads its first 100 bytes.
+func (w *world) startStream(socket int) net.Conn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(w.t, err)
 	w.t.Cleanup(func() { conn.Close() })
 	must(w.t, conn.(*net.TCPConn).SetReadBuffer(socket))
-	fmt.Fprintf(conn,
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", studio,
-		len(streamed), streamed)
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Length: %d\r\n\r\n%s", studio, len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(w.t, err)
-	if !reads {
-		return
-	}
-	go func() {
-		for err == nil {
-			_, err = io.ReadFull(conn, make([]byte, socket))
-			time.Sleep(200 * time.Millisecond)
-		}
-	}()
+	return conn
 }

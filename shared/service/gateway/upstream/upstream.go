@@ -82,8 +82,9 @@ type Slot struct {
 type seat struct {
 	// yield ends the call. It is nil as long as the call does not yield.
 	yield func()
-	// given means that another call has been given the slot, and ended that the call has ended.
-	given, ended bool
+	// given means that another call has been given the slot, and ended that the call has ended. live means that the
+	// call yields but is a live call.
+	given, ended, live bool
 }
 
 func (l Slot) Name() string { return l.upstream.row.Name }
@@ -223,17 +224,34 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 // MayYield reports whether other calls may need the slot, because the upstream has a limit.
 func (l Slot) MayYield() bool { return l.seat != nil && l.seat.yield == nil }
 
-// Yield makes a call end by calling end as soon as another call needs the slot. end must not wait. If the call has
-// ended or yields already, Yield does nothing.
+// Yield makes a live call end by calling end as soon as another call needs the slot. end must not wait. The call still
+// counts for its account. If it has ended or yields already, Yield does nothing.
 func (l Slot) Yield(now time.Time, end func()) {
 	u := l.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if l.seat.yield == nil && !l.seat.ended {
-		l.seat.yield = end
+		l.seat.yield, l.seat.live = end, true
 		u.yielding = append(u.yielding, l.seat)
-		u.addLive(now, l.account, -1)
+		u.live.add(now, -1)
 	}
+}
+
+// Keep undoes Yield, unless the call has ended or another call has been given the slot.
+func (l Slot) Keep(now time.Time) {
+	u := l.upstream
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if l.seat.live && !l.seat.given && !l.seat.ended {
+		l.seat.yield, l.seat.live = nil, false
+		u.leave(l.seat)
+		u.live.add(now, 1)
+	}
+}
+
+// leave removes a call from those that yield.
+func (u *upstream) leave(leaves *seat) {
+	u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == leaves })
 }
 
 type Verdict int
@@ -271,10 +289,12 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 		u.addLive(now, l.account, -1)
 	case !l.seat.given:
 		u.inFlight--
-		u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == l.seat })
+		u.leave(l.seat)
 	}
 	if l.seat != nil {
-		l.seat.ended = true
+		if l.seat.ended = true; l.seat.live {
+			u.accounts[l.account].add(now, -1)
+		}
 	}
 	account := l.account
 	if r.AnyAccount {

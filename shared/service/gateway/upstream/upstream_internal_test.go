@@ -103,3 +103,31 @@ func TestAccountUsesAllSlotsButOneAlone(t *testing.T) {
 		t.Errorf("%d accounts are remembered, want 1", len(a.server.accounts))
 	}
 }
+
+// Calls of slow callers yield their slots, but count for their account until they have ended.
+func TestSlowCallsYield(t *testing.T) {
+	a := newAccounts(t)
+	a.call("slow", 16, time.Second)
+	slow := a.ends[a.now.Add(time.Second)]
+	ended := 0
+	for _, slot := range slow {
+		slot.Yield(a.now, func() { ended++ })
+	}
+	slow[0].Keep(a.now)
+	if n := a.call("slow", 16, time.Second); n > 0 {
+		t.Errorf("the slow account starts %d more calls", n)
+	}
+	others := 0
+	for _, account := range []string{"a", "b", "c"} {
+		others += a.call(account, 16, time.Second)
+	}
+	if free := 16 - len(slow); others != ended+free || ended != len(slow)-1 || a.server.inFlight != 16 || a.running("slow") != len(slow) {
+		t.Errorf("%d calls started, %d of %d ended, %d run", others, ended, len(slow), a.server.inFlight)
+	}
+	for range 10 {
+		a.step()
+	}
+	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
+		t.Errorf("after the end of all calls: %+v", u)
+	}
+}
