@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,8 +9,8 @@ import (
 
 func TestSlowCallersYieldUntilTheyCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		yielded, kept := 0, 0
-		d := &delay{yield: func() { yielded++ }, keep: func() { kept++ }}
+		var yielded, kept atomic.Int64
+		d := &delay{yield: func() { yielded.Add(1) }, keep: func() { kept.Add(1) }}
 		send := func(took time.Duration) {
 			d.begin()
 			time.Sleep(took)
@@ -20,22 +21,22 @@ func TestSlowCallersYieldUntilTheyCatchUp(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			send(time.Second)
 		}
-		if yielded > 0 {
+		if yielded.Load() > 0 {
 			t.Error("a caller with short delays yields")
 		}
 		d.begin()
 		time.Sleep(maxBlocked)
 		synctest.Wait()
-		if yielded != 1 {
-			t.Errorf("during a long send: yielded %d times", yielded)
+		if yielded.Load() != 1 {
+			t.Errorf("during a long send: yielded %d times", yielded.Load())
 		}
 		d.end()
 		for range 20 {
 			send(time.Millisecond)
 			time.Sleep(time.Second)
 		}
-		if kept != 1 {
-			t.Errorf("a caller that has caught up keeps its slot %d times", kept)
+		if kept.Load() != 1 {
+			t.Errorf("a caller that has caught up keeps its slot %d times", kept.Load())
 		}
 	})
 }

@@ -48,9 +48,10 @@ type upstream struct {
 	// live counts the calls that do not yield. accounts counts them for each account.
 	live     calls
 	accounts map[string]*calls
-	// yielding lists the calls that must end if another call needs their slot.
-	yielding []*seat
-	usual    average
+	// slow lists the streams with slow callers, which must end if another call needs their slot. yielding lists the
+	// batch calls, which must end if a live call does.
+	slow, yielding []*seat
+	usual          average
 	// retryAt is when a requested pause ends. Until then, other upstreams are preferred.
 	retryAt time.Time
 	breaker breaker
@@ -153,11 +154,11 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	switch pause := u.breaker.clearIn(now, call.Account); {
 	case pause > 0:
 		return tripped, max(pause, time.Second)
-	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
+	case call.Yield != nil && u.limit > 0 && u.inFlight-len(u.slow) >= u.limit-u.limit/leftFree:
 		return full, time.Second
 	case call.Yield == nil && u.isForOthers(now, call.Account):
 		return full, time.Second
-	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
+	case call.Yield == nil && u.isFull() && (len(u.slow)+len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
 	return none, 0
@@ -202,9 +203,13 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.usual.note(now, u.inFlight, loadTime)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if u.isFull() {
+		from := &u.slow // the upstream has often finished
+		if len(*from) == 0 {
+			from = &u.yielding
+		}
 		// The most recent call loses the least work.
-		last := u.yielding[len(u.yielding)-1]
-		u.yielding = u.yielding[:len(u.yielding)-1]
+		last := (*from)[len(*from)-1]
+		*from = (*from)[:len(*from)-1]
 		last.given = true
 		last.yield()
 	} else {
@@ -232,7 +237,7 @@ func (l Slot) Yield(now time.Time, end func()) {
 	defer u.mu.Unlock()
 	if l.seat.yield == nil && !l.seat.ended {
 		l.seat.yield, l.seat.live = end, true
-		u.yielding = append(u.yielding, l.seat)
+		u.slow = append(u.slow, l.seat)
 		u.live.add(now, -1)
 	}
 }
@@ -243,15 +248,19 @@ func (l Slot) Keep(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if l.seat.live && !l.seat.given && !l.seat.ended {
-		l.seat.yield, l.seat.live = nil, false
 		u.leave(l.seat)
+		l.seat.yield, l.seat.live = nil, false
 		u.live.add(now, 1)
 	}
 }
 
 // leave removes a call from those that yield.
 func (u *upstream) leave(leaves *seat) {
-	u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == leaves })
+	from := &u.yielding
+	if leaves.live {
+		from = &u.slow
+	}
+	*from = slices.DeleteFunc(*from, func(s *seat) bool { return s == leaves })
 }
 
 type Verdict int

@@ -117,17 +117,22 @@ func TestSlowCallsYield(t *testing.T) {
 	if n := a.call("slow", 16, time.Second); n > 0 {
 		t.Errorf("the slow account starts %d more calls", n)
 	}
+	batch, ok := a.server.take(a.now, &Call{Account: "b", Yield: func() { t.Error("a batch call ends before slow streams") }})
+	if !ok {
+		t.Error("slow streams keep batch calls from a server")
+	}
 	others := 0
 	for _, account := range []string{"a", "b", "c"} {
-		others += a.call(account, 16, time.Second)
+		others += a.call(account, 4, time.Second)
 	}
-	if free := 16 - len(slow); others != ended+free || ended != len(slow)-1 || a.server.inFlight != 16 || a.running("slow") != len(slow) {
+	if others != 12 || ended != 12 || a.server.inFlight != 16 || a.running("slow") != len(slow) {
 		t.Errorf("%d calls started, %d of %d ended, %d run", others, ended, len(slow), a.server.inFlight)
 	}
+	batch.Release(Result{}, a.now)
 	for range 10 {
 		a.step()
 	}
-	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
+	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
 		t.Errorf("after the end of all calls: %+v", u)
 	}
 }
