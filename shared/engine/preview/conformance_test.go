@@ -10,9 +10,7 @@ import (
 
 func TestEngineConforms(t *testing.T) {
 	found, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	small := catalog.Size{Width: 160, Height: 96}
 	enginetest.Run(t, enginetest.Harness{
 		Engine: preview.New(found), Video: small, Image: small, FPS: 10, Previews: true,

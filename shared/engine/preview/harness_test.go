@@ -45,6 +45,14 @@ var (
 	originals sync.Map // ffmpeg arguments to []picture
 )
 
+// require stops the test if there is an error.
+func require(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func itoa(i int) string { return strconv.Itoa(i) }
 
 func input(t testing.TB, path string, image bool) *engine.Input {
@@ -53,17 +61,11 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 		return kept.(*engine.Input)
 	}
 	found, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	absolute, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	file, err := os.Open(absolute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	defer file.Close()
 	head := make([]byte, media.SniffLen)
 	n, _ := file.Read(head)
@@ -76,9 +78,7 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 		probe = found.ProbeImage
 	}
 	info, err := probe(t.Context(), absolute, kind.MIME)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	made := &engine.Input{Path: absolute, MIME: kind.MIME, Info: info}
 	inputs.Store(path, made)
 	return made
@@ -105,9 +105,7 @@ func attempt(
 ) (path string, outcome engine.Outcome, err error) {
 	t.Helper()
 	found, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	spec.Folder = t.TempDir()
 	name := "output.mp4"
 	if spec.Kind == catalog.Image {
@@ -162,16 +160,13 @@ func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (dec
 	}
 	if sound {
 		var err error
-		if samples, err = os.ReadFile(heard); err != nil {
-			t.Fatal(err)
-		}
+		samples, err = os.ReadFile(heard)
+		require(t, err)
 	}
 	decoded = make([][]picture, len(paths))
 	for i := range paths {
 		content, err := os.ReadFile(filepath.Join(folder, itoa(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		decoded[i] = pictures(t, size, content)
 	}
 	return decoded, samples

@@ -76,14 +76,10 @@ func TestImageBackgroundsAreRemoved(t *testing.T) {
 	spec := portrait(t, "remove the background")
 	spec.Kind, spec.Data = catalog.Image, input(t, still, true)
 	file, err := os.Open(run(t, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	defer file.Close()
 	result, err := png.Decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	for area, want := range map[image.Rectangle]uint32{head.Inset(8): 0xffff, wall: 0} {
 		for y := area.Min.Y; y < area.Max.Y; y += 5 {
 			for x := area.Min.X; x < area.Max.X; x += 5 {
@@ -120,9 +116,7 @@ func TestMasksDoNotFlicker(t *testing.T) {
 		{"a pan", "trim=end_frame=12,scale=256:144:flags=area", 0.02},
 	} {
 		finder, err := person.NewFinder(size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		shown := decode(t, size, "-i", personClip, "-vf", c.filters, "-frames:v", "12")
 		sum, last := 0.0, []uint8(nil)
 		for _, p := range shown {

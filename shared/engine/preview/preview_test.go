@@ -95,9 +95,7 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 		}
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	if bytes.Index(content, []byte("moov")) > bytes.Index(content, []byte("mdat")) {
 		t.Error("the index follows the pictures")
 	}

@@ -96,9 +96,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 			t.Run(string(kind)+" "+c.prompt, func(t *testing.T) {
 				spec := typed(t, folder, kind, c.prompt, c.from)
 				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require(t, err)
 				if got := strings.Join(outcome.Understood, "; "); got != c.understood {
 					t.Errorf("understood %q, want %q", got, c.understood)
 				}

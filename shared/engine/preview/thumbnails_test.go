@@ -25,12 +25,9 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 		for i, wanted := range []bool{false, true} {
 			spec.Thumbnails = wanted
 			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if results[i], err = os.ReadFile(path); err != nil {
-				t.Fatal(err)
-			}
+			require(t, err)
+			results[i], err = os.ReadFile(path)
+			require(t, err)
 			if made := outcome.Thumbnails != nil; made != wanted {
 				t.Fatalf("%s: thumbnails are made: %v, wanted: %v", spec.Kind, made, wanted)
 			}

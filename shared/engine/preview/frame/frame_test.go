@@ -36,6 +36,14 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
+// require stops the test if there is an error.
+func require(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Most tests edit the same picture, so decoded frames are cached.
 var probed sync.Map
 
@@ -46,31 +54,23 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 		"-i", clip,
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=pc,format=yuvj420p", size.Width, size.Height),
 		"-frames:v", "1", "-q:v", "1", "-f", "mjpeg", "-").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	return out
 }
 
 func still(t testing.TB, data []byte, mime string) *engine.ReferenceImage {
 	t.Helper()
 	found, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	pixels, size, err := found.Still(t.Context(), data, mime, 384)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	return &engine.ReferenceImage{Size: size, Pixels: pixels}
 }
 
 func decoded(t testing.TB, encoded []byte) image.Image {
 	t.Helper()
 	picture, _, err := image.Decode(bytes.NewReader(encoded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	return picture
 }
 
@@ -79,9 +79,7 @@ func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	e, err := frame.New(
 		func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed },
 	).Open(t.Context(), &catalog.Model{Kind: kind})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -99,9 +97,7 @@ func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Image {
 	t.Helper()
 	out, err := e.Edit(t.Context(), picture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	kept := out.YCbCr
 	kept.Y, kept.Cb, kept.Cr = slices.Clone(kept.Y), slices.Clone(kept.Cb), slices.Clone(kept.Cr)
 	return &kept
@@ -110,21 +106,16 @@ func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Im
 func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []byte) image.Image {
 	t.Helper()
 	found, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	folder := t.TempDir()
 	input := func(name string, data []byte) *engine.Input {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require(t, os.WriteFile(path, data, 0o600))
 		info, ok := probed.Load(string(data))
 		if !ok {
 			var err error
-			if info, err = found.ProbeImage(t.Context(), path, "image/jpeg"); err != nil {
-				t.Fatal(err)
-			}
+			info, err = found.ProbeImage(t.Context(), path, "image/jpeg")
+			require(t, err)
 			probed.Store(string(data), info)
 		}
 		return &engine.Input{Path: path, MIME: "image/jpeg", Info: info.(media.Info)}
@@ -140,13 +131,9 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 		t.Fatal(err)
 	}
 	out, err := os.ReadFile(spec.Output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	picture, err := png.Decode(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	return picture
 }
 
@@ -185,9 +172,7 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 func TestReferenceColorsAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, catalog.Edit)
 		e.SetPrompt(t.Context(), prompt)
@@ -217,9 +202,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 			return time.Unix(0, 0)
 		}
 		e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		e.SetPrompt(t.Context(), "watercolor")
 		var setting sync.WaitGroup
 		setting.Go(func() {
@@ -238,9 +221,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
 	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	defer e.Close()
 	e.SetPrompt(t.Context(), "snow")
 	in := frameOf(t, frame.Box, 1)
@@ -265,9 +246,7 @@ func TestPictureRangeIsKept(t *testing.T) {
 		e.SetPrompt(t.Context(), prompt)
 		want := edited(t, e, full)
 		out, err := e.Edit(t.Context(), narrow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		if !out.Narrow {
 			t.Errorf("%q: the range has changed", prompt)
 		}

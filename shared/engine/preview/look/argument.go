@@ -282,6 +282,9 @@ func numberAt(prompt string, tokens []token) (argument, int) {
 	if n := numberOf(word); n > 0 && (units()[next] != 0 || in("minutes", next) || in("ordinals", next)) {
 		word = strconv.Itoa(n)
 	}
+	if by, found := strings.CutPrefix(word, "x"); found && isDigit(by, 0) {
+		word = by + "x"
+	}
 	digits := strings.TrimRightFunc(word, unicode.IsLetter)
 	number, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", "."), 64)
 	unit, known := units()[word[len(digits):]]

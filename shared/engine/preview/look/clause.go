@@ -68,6 +68,14 @@ func (c clause) whole() bool { return c.any(func(p part) bool { return p.whole }
 // changes reports whether a clause requests a look or a small change.
 func (c clause) changes() bool { return c.any(part.changes) }
 
+// requests reports whether a clause requests a change or an edit that can be limited to seconds.
+func (c clause) requests() bool {
+	return c.changes() || c.any(func(p part) bool { return in("limitable", p.means.name()) })
+}
+
+// plain reports whether a clause names no look, change or edit.
+func (c clause) plain() bool { return !c.any(func(p part) bool { return !p.means.inert() }) }
+
 // removes reports whether a clause has a verb such as "remove".
 func (c clause) removes() bool { return c.any(func(p part) bool { return p.class == thing }) }
 
@@ -125,6 +133,10 @@ func begins(all clause, at int, current clause) bool {
 		return (!current.negated() || joined || sparedBy(current) != Whole) && !p.in("finals")
 	case negation:
 		return true
+	}
+	rest := all.near(at)
+	if joined && current.requests() && rest.requests() && rest[:min(3, len(rest))].any(part.isPortion) {
+		return true // "warmer and the last 2 seconds black and white"
 	}
 	edits := p.means.edit != nil && !p.isGround() && about(current) == Background // "blur the background and crop it"
 	return joined && (edits || turns(all, at, current))

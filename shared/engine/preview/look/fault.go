@@ -139,11 +139,15 @@ var cures = map[string]string{
 // cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests contrast, and
 // "too yellow" colder colors. An excess without a cure has no meaning.
 func cure(all clause) {
+	mirrors := all.any(func(p part) bool { return p.isEdit("mirror") })
 	for i := range all {
 		p := &all[i]
 		phrase, name := strings.Join(p.means.phrase, " "), cures[p.means.name()]
 		excess := excessive(all, i) || unwanted(all, i)
 		switch {
+		case mirrors && p.in("turneds") && complains(all[:i], p.first.sentence):
+			p.ignore()
+			continue
 		case name == "" && !p.means.inert() && (excess || p.isColor() && isFault(all, i, phrase, name)):
 			p.disown()
 			continue
@@ -164,8 +168,38 @@ func cure(all clause) {
 			clause(all[:i]).drop(func(p part) bool { return p.in("tilts") }) // "straighten it, it's tilted by 3°"
 		}
 	}
-	if all.any(func(p part) bool { return p.isEdit("denoise") }) {
+	if all.any(func(p part) bool { return p.isEdit("denoise") || p.isEdit(Stabilize) }) {
 		all.drop(func(p part) bool { return in("smooths", p.words) })
+	}
+	moderate(all)
+}
+
+// moderate applies a small amount that a prompt asks for: "way too dark, brighten it a bit", "blur it, not too much".
+func moderate(all clause) {
+	last := -1
+	for i, p := range all {
+		near := all.near(i)
+		adjusts := p.changes() || p.isGround() || p.means.edit != nil && p.means.edit.takes == factor
+		switch {
+		case adjusts:
+			last = i
+			if at := near.find(func(other part) bool { return other.first == p.first }); near.strength(at) < 1 {
+				all.dropComplaints(p)
+			}
+		case last >= 0 && p.class != joiner && p.first == near[0].first && near.plain() && near.says("modestly"):
+			all[last].strength = 0.5
+			near.drop(func(part) bool { return true })
+		}
+	}
+}
+
+// dropComplaints drops the complaints that ask for the same change of the whole picture as a part does.
+func (c clause) dropComplaints(wish part) {
+	for i, p := range c {
+		near, same := c.near(i), p.first != wish.first && p.means.name() == wish.means.name()
+		if same && near.count(content) == 0 && about(near) == Whole {
+			c[i].ignore()
+		}
 	}
 }
 
@@ -174,8 +208,8 @@ func cure(all clause) {
 func isFault(all clause, at int, phrase, cure string) bool {
 	complained := complains(all[:at], all[at].first.sentence)
 	states := complained && len(all[at].means.phrase) == 1 && all.near(at).count(content) == 0
-	return states && all.has("fixes") ||
-		in("faults", phrase) && (complained || answered(all, at, cure))
+	return states && all.has("fixes") || in("faults", phrase) &&
+		(complained || answered(all, at, cure) || in("pales", phrase) && answered(all, at, "contrast"))
 }
 
 // excessive reports whether a word such as "too" belongs to a part. It turns that word into a filler.
@@ -221,7 +255,7 @@ func (c clause) takesAway() bool { return c.has("removers") || c.has("takes") &&
 // answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
 func answered(all clause, at int, cure string) bool {
 	same := func(p part) bool { return p.first.sentence == all[at].first.sentence }
-	return all.any(func(p part) bool { return p.means.name() == cure && !same(p) }) &&
+	return all.any(func(p part) bool { return (p.means.name() == cure || p.in("fixes")) && !same(p) }) &&
 		!all.any(func(p part) bool { return same(p) && p.class != filler && p.first != all[at].first })
 }
 
@@ -233,11 +267,11 @@ func complains(before clause, sentence int) (stated bool) {
 	for i := len(before) - 1; i >= 0 && before[i].last.sentence == sentence; i-- {
 		word, pair := before[i].last.text, before[max(0, i-1)].last.text+" "+before[i].last.text
 		switch {
-		case in("complaints", word), in("complaints", pair), before[i].names("toos"):
+		case in("complaints", word), in("complaints", pair), before[i].names("toos"), before[i].names("zus"):
 			return true
 		case in("wishes", word), stated && in("sos", word):
 			return false
-		case in("states", word):
+		case in("states", word), before[i].names("states"):
 			stated = true
 		}
 	}

@@ -20,6 +20,8 @@ type ordered struct {
 	given kinds
 	// limits means that the edit only says which seconds the others are limited to.
 	limits bool
+	// spans means that the phrase keeps seconds, and portion that it only names them, without a verb.
+	spans, portion bool
 }
 
 // takes reports whether the edit can still take the argument.
@@ -77,7 +79,7 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 	clause.drop(func(p part) bool {
 		return c.writes && p.in("letters") || c.any(func(o ordered) bool { return o.explains(p) })
 	})
-	c.cuts = clause.any(func(p part) bool { return p.class == thing && !p.in("trims") })
+	c.cuts = clause.any(func(p part) bool { return p.class == thing && !p.in("trims") && !p.in("wants") })
 	c.uncrop()
 	for _, o := range c.found {
 		for _, adjust := range adjustments {
@@ -86,6 +88,12 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 		switch p := &clause[o.at]; {
 		case c.repeats(o):
 			p.ignore()
+		case c.mentions(o):
+			for k := range clause {
+				if k == o.at || clause[k].kinds()&seconds != 0 {
+					clause[k].disown()
+				}
+			}
 		case c.fails(o):
 			p.disown()
 		default:
@@ -136,7 +144,8 @@ func (c *orders) collect() {
 func (c *orders) ordered(at int) ordered {
 	p := c.clause[at]
 	o := ordered{at: at, edit: Edit{operation: p.means.edit, Phrase: c.prompt[p.first.from:p.last.to]}}
-	o.limits = o.edit.isSpan() && isSegment(c.clause, at)
+	o.spans, o.portion = o.edit.isSpan(), p.isPortion()
+	o.limits = o.spans && isSegment(c.clause, at)
 	for _, a := range p.arguments {
 		o.give(a)
 	}
@@ -324,6 +333,45 @@ func (c *orders) fails(o ordered) bool {
 	return o.given == 0 && isObject(c.clause, o.at, e)
 }
 
+// mentions reports whether an edit only names a part of the clip, next to a wish: "add snow in the last 3 seconds".
+func (c *orders) mentions(o ordered) bool {
+	if !o.spans || c.lone {
+		return false
+	}
+	rest := c.clause[o.at+1:]
+	final := func(p part) bool { return p.in("finals") && isUnspaced([]rune(p.words)[0]) }
+	object, verb := rest.find(isUnknown), rest.find(final)
+	if c.clause.follows("insides", o.at) && c.clause.count(content) > 0 || object >= 0 && object < verb {
+		return true // "remove the logo in the last 2 seconds"
+	}
+	verbs := c.clause.any(func(p part) bool {
+		return !p.in("wants") && (p.in("keeps") || p.in("things") || p.in("trims") || p.in("removals"))
+	})
+	return c.clause[0].class == placing || !verbs && !c.cuts && !c.any(func(o ordered) bool {
+		return o.edit.needs && o.edit.takes&seconds != 0 && !o.portion
+	})
+}
+
+// isPortion reports whether a part is a phrase such as "the last seconds", without a verb.
+func (p part) isPortion() bool {
+	other := func(word string) bool { return !in("portions", word) }
+	return p.means.edit != nil && p.means.edit.isSpan() && !slices.ContainsFunc(p.means.phrase, other)
+}
+
+// isLone reports whether a prompt only asks for a part of the clip: "just the last 2 seconds, please". Requests without
+// unknown words may stand next to it: "first 3 seconds, mute".
+func isLone(all clause) bool {
+	for i, p := range all {
+		plain := p.in("keeps") || p.in("onlys") || p.in("articles") || p.whole || p.in("plains") || p.class == joiner
+		plain = plain || isTimely(p.first.text) || p.isPortion() || p.kinds()&(seconds|share) != 0
+		unknown, near := p.class == content && len(p.arguments) == 0, all.near(i)
+		if !plain && (unknown || near.plain() || near.any(part.isPortion)) {
+			return false
+		}
+	}
+	return true
+}
+
 // isObject reports whether the phrase is about an object that the prompt names next: "flip the car".
 func isObject(c clause, at int, e Edit) bool {
 	for _, p := range c[at+1:] {
@@ -493,7 +541,7 @@ func (c *orders) implyCut() {
 	cuts := !keeps && (c.clause.removes() || c.clause.any(removal))
 	keeps = keeps || c.clause.hasEdit() // "crop from 1 s to 3 s"
 	span, times := between(c.clause, true)
-	if len(times) == 0 || len(times) == 1 && !keeps && !cuts || c.clause.any(func(p part) bool {
+	if len(times) == 0 || !c.lone && !keeps && !cuts || c.clause.any(func(p part) bool {
 		return p.changes() || p.class == content && len(p.arguments) == 0 && !isTimely(p.first.text)
 	}) {
 		return

@@ -23,6 +23,7 @@ type request struct {
 	parts   [Person + 1]wishes
 	edits   []Edit
 	blurred bool // whether bars are blurred
+	lone    bool // whether the prompt names nothing but a part of the clip
 	ignored []string
 	explained
 	// empty means that the prompt has no words. declined means that it only asks to keep things unchanged.

@@ -65,20 +65,6 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 	}
 }
 
-// Common words that resemble a look's words are not mistaken for the look.
-func TestCommonWordsAreNotTypos(t *testing.T) {
-	for word := range strings.FieldsSeq(`dessert winner mango cosmic carton shark share clean while block crown violent
-		village story store printing pointing panting string strong animal mirror froggy musty dusty pixie trick brisk
-		porter stretch water waterfall watermelon walker hunter founder painter drawer fold gild goal night-gown might
-		light blond blind board boat bread dream-catcher green-house greet queen people fellow mellow meadow shadow window
-		film-maker fine find line lime-stone mine nine comma common column tile-fish title angle angel crystal-clear
-		grape graph grass glass-blower class glance france dance fence pencils-case stencil fossil hassle castle battle`) {
-		if got := Read(word, nil).Understood; len(got) > 0 && !strings.Contains(word, "-") {
-			t.Errorf("the common word %q is taken for %q", word, got)
-		}
-	}
-}
-
 // Each word without a meaning is reported, or is part of a text, a scene or a reason.
 func TestNoWordIsDropped(t *testing.T) {
 	table, err := os.ReadFile("../understanding/testdata/prompts.txt")

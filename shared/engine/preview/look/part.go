@@ -128,7 +128,7 @@ func (r *reader) quotation() bool {
 	if end == 0 || !announces(r.found) && !announced(rest, end) {
 		return false
 	}
-	p := part{class: named, first: rest[0], means: learned().meanings["title"][0]}
+	p := part{class: named, first: rest[0], means: meant(Title)}
 	if len(r.found) > 0 {
 		p.first.sentence = r.before().last.sentence
 	}

@@ -51,7 +51,7 @@ func (r *reader) unquoted(gap string) (text string, end int) {
 	}
 	for i := 1; i < len(tokens); i++ {
 		next := tokens[i]
-		ends := (in("joiners", next.text) || in("insides", next.text)) && !capital(tokens[min(i+1, len(tokens)-1)]) &&
+		ends := inAny(next.text, "joiners", "insides", "exceptions") && !capital(tokens[min(i+1, len(tokens)-1)]) &&
 			(!says || slices.ContainsFunc(tokens[min(i+1, len(tokens)):min(i+3, len(tokens))], requests))
 		if next.from-t.from > maxQuotation || next.sentence != t.sentence || ends {
 			return strings.TrimRight(r.prompt[t.from:next.from], " ,.;:"), next.from

@@ -70,6 +70,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		pass(all)
 	}
 	split := clauses(all)
+	asked.lone = isLone(all)
 	areas, spans := asked.areas(prompt, split), asked.orders(prompt, split)
 	asked.pad()
 	f := following{request: &asked, split: split, areas: areas, spans: spans, described: known != nil}

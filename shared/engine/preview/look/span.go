@@ -121,8 +121,11 @@ func (l *limits) apply(o *ordered) bool {
 	atEnd := !l.span.Share && (l.span.From == 0 && l.span.To > 0 || l.span.To == 0)
 	switch {
 	case o.edit.isFade() && o.edit.takes&paint != 0 && atEnd:
+		if o.edit.name == "fade in and out" {
+			o.edit.operation = meant(map[bool]string{true: "fade in", false: "fade out"}[l.span.From == 0]).edit
+		}
 		o.edit.args.numbers, l.span = []float64{max(l.span.To, -l.span.From)}, Span{}
-	case limitable[o.edit.name]:
+	case in("limitable", o.edit.name):
 		o.edit.args.during = l.span
 	default:
 		return false
@@ -207,12 +210,6 @@ func isUntimed(c clause) bool {
 	number := c.any(func(p part) bool { return p.class == content && isDigit(p.first.text, 0) })
 	timed := c.any(func(p part) bool { return p.isSecond() || p.class == content && p.kinds() == seconds })
 	return shared || number && timed && (c.has("sinces") || c.has("untils"))
-}
-
-// limitable has the names of edits that can be limited to a part of a clip.
-var limitable = map[string]bool{
-	Title: true, Logo: true, "border": true, "mirror": true, "flip vertically": true, "denoise": true, Mute: true,
-	"louder": true, "quieter": true, "slow motion": true, "faster": true,
 }
 
 // span returns the part of a clip that an edit with the given name would keep.

@@ -43,50 +43,44 @@ var update = flag.Bool("update", false, "write all pictures instead of comparing
 // If the test fails, run go generate in this folder.
 func TestPicturesAreUpToDate(t *testing.T) {
 	encoded, err := os.ReadFile(filepath.Join("testdata", "sample.jpg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require(t, err)
 	sample := decoded(t, encoded)
 	for i, name := range append(look.Names(), "") {
 		if i%11 != 5 && !*update {
 			continue
 		}
 		live, err := frame.New(time.Now, func() uint32 { return 1 }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		live.SetPrompt(t.Context(), name)
 		edited, err := live.Edit(t.Context(), &engine.Picture{YCbCr: *sample.(*image.YCbCr)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		small := image.NewRGBA(image.Rect(0, 0, pictures.Size.Width, pictures.Size.Height))
 		draw.BiLinear.Scale(small, small.Rect, &edited.YCbCr, edited.Rect, draw.Src, nil)
 		var drawn bytes.Buffer
-		if err := jpeg.Encode(&drawn, small, &jpeg.Options{Quality: 82}); err != nil {
-			t.Fatal(err)
-		}
+		require(t, jpeg.Encode(&drawn, small, &jpeg.Options{Quality: 82}))
 		if name = cmp.Or(name, pictures.Original); *update {
-			if err := os.WriteFile(pictures.File(name), drawn.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require(t, os.WriteFile(pictures.File(name), drawn.Bytes(), 0o644))
 			continue
 		}
 		kept, err := pictures.Of(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require(t, err)
 		if d := pixeltest.Of(decoded(t, drawn.Bytes())).Apart(pixeltest.Of(decoded(t, kept)), 1); d > 4 {
 			t.Errorf("%s differs from the engine's picture by %.1f", name, d)
 		}
 	}
 }
 
-func decoded(t *testing.T, encoded []byte) image.Image {
+// require stops the test if there is an error.
+func require(t testing.TB, err error) {
 	t.Helper()
-	picture, err := jpeg.Decode(bytes.NewReader(encoded))
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func decoded(t *testing.T, encoded []byte) image.Image {
+	t.Helper()
+	picture, err := jpeg.Decode(bytes.NewReader(encoded))
+	require(t, err)
 	return picture
 }
