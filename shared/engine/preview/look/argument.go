@@ -229,10 +229,8 @@ func fractionAt(tokens []token) (argument, int) {
 	switch second := len(tokens) > 1 && isSecond(tokens[1].text); {
 	case in("pairs", word):
 		return counted(2, seconds), 1
-	case in("quarters", word) && !second: // not "the third second"
-		return counted(0.25, share), 1
-	case in("thirds", word) && !second:
-		return counted(1.0/3, share), 1
+	case (in("quarters", word) || in("thirds", word)) && !second: // not "the third second"
+		return counted(map[bool]float64{true: 0.25, false: 1.0 / 3}[in("quarters", word)], share), 1
 	case !in("halves", word):
 		return argument{}, 0
 	}

@@ -208,6 +208,15 @@ func excludes(c clause) bool {
 	})
 }
 
+// doubts reports whether a negated clause may ask for a change: "no black bars", "keep only the red".
+func doubts(c clause) bool {
+	return c[1:].any(func(p part) bool {
+		known := inAny(p.first.text, "changing", "sounds", "colorings", "unchanged") || in("stays", p.words)
+		bars := c[0].in("lacks") && (p.isEdit("letterbox") || p.isEdit("border"))
+		return isUnknown(p) && !known && quality(p) == "" || bars || p.isColor() && c.has("onlys")
+	})
+}
+
 // isAim reports whether the words before a colon ask for nothing known: "make me pop: blur the background".
 func isAim(c clause, text string) bool {
 	return c.count(content) > 0 && c.count(named) == 0 && c[0].class != placing && c[0].class != thing &&

@@ -176,28 +176,32 @@ func cure(all clause) {
 
 // moderate applies a small amount that a prompt asks for: "way too dark, brighten it a bit", "blur it, not too much".
 func moderate(all clause) {
-	last := -1
+	last, brightens := -1, all.any(func(p part) bool { return p.means.name() == "brighter" })
 	for i, p := range all {
-		near := all.near(i)
-		adjusts := p.changes() || p.isGround() || p.means.edit != nil && p.means.edit.takes == factor
+		near, edit := all.near(i), p.means.edit
+		adjusts := p.changes() || p.isGround() || edit != nil && (edit.takes == factor || edit.name == "mirror")
 		switch {
 		case adjusts:
 			last = i
-			if at := near.find(func(other part) bool { return other.first == p.first }); near.strength(at) < 1 {
-				all.dropComplaints(p)
-			}
+			at := near.find(func(other part) bool { return other.first == p.first })
+			all.dropComplaints(p, near.strength(at) < 1)
 		case last >= 0 && p.class != joiner && p.first == near[0].first && near.plain() && near.says("modestly"):
 			all[last].strength = 0.5
+			near.drop(func(part) bool { return true })
+		case brightens && near.has("barelys") && near.has("sees") && near.plain():
 			near.drop(func(part) bool { return true })
 		}
 	}
 }
 
-// dropComplaints drops the complaints that ask for the same change of the whole picture as a part does.
-func (c clause) dropComplaints(wish part) {
+// dropComplaints drops the complaints that a part cures. If its change is slight, the complaints are no wishes.
+func (c clause) dropComplaints(wish part, slight bool) {
 	for i, p := range c {
 		near, same := c.near(i), p.first != wish.first && p.means.name() == wish.means.name()
-		if same && near.count(content) == 0 && about(near) == Whole {
+		switch {
+		case same && p.means.edit != nil && complains(c[:i], p.first.sentence):
+			near.drop(func(p part) bool { return p.class == content }) // "the text is mirrored, flip it"
+		case same && slight && near.count(content) == 0 && about(near) == Whole:
 			c[i].ignore()
 		}
 	}
@@ -342,6 +346,9 @@ func exempt(all clause, at int) bool {
 // spare finds the words that exclude an area, such as "everything but me", "don't touch the background" and "the
 // background unchanged".
 func spare(all clause) {
+	acts := func(p part) bool {
+		return p.in("becomings") || p.changes() || isUnknown(p) && !p.in("changing") && !p.in("unchanged")
+	}
 	for i, p := range all {
 		area := areaOf(p)
 		if area == Whole {
@@ -359,8 +366,8 @@ func spare(all clause) {
 			all[before].class = filler
 			all[i].ignore()
 			all[i].spared = area
-		case is(before, "leaves") && !is(after, "things") && !all.near(i).has("becomings"):
-			all[before].class = negation // not "lass … weg" or "lass mich jung aussehen"
+		case is(before, "leaves") && !is(after, "things") && !all.near(i).any(acts):
+			all[before].class = negation // not "lass … weg", "lass mich jung aussehen" or "lass … schneien"
 		case is(after, "unchanged"):
 			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
 		}

@@ -115,7 +115,8 @@ func (c *orders) add(e Edit) {
 func (o ordered) explains(p part) bool {
 	timed := o.given&seconds != 0 || o.edit.isSpan()
 	return o.edit.name == "mirror" && p.in("horizontals") || o.edit.name == "border" && p.in("rings") ||
-		o.edit.OnlySound() && p.in("sounds") || o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
+		o.edit.takes == factor && p.in("particles") || o.edit.OnlySound() && p.in("sounds") ||
+		o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
 		o.given&units()[p.first.text] != 0 || o.given&pixels != 0 && p.in("sizes") ||
 		p.class != named && timed && (p.in("spans") || p.in("keeps") || p.in("onlys"))
 }

@@ -137,7 +137,8 @@ type following struct {
 func (f *following) follow(i int) {
 	c, area := f.split[i], f.areas[i]
 	if c.cancelled() {
-		if f.kept = true; excludes(c) && len(f.split) > 1 {
+		asks := func(c clause) bool { return !c.cancelled() && (c.changes() || c.hasEdit() || c.count(content) > 0) }
+		if f.kept = true; excludes(c) && len(f.split) > 1 || doubts(c) && !slices.ContainsFunc(f.split, asks) {
 			f.ignore(c)
 		}
 		return
