@@ -51,7 +51,7 @@ func (d *delay) end() {
 	inTime := d.timer.Stop()
 	now := time.Now()
 	if took := now.Sub(d.last); !inTime || took >= slowSend {
-		d.blocked += took
+		d.blocked = min(d.blocked+took, maxBlocked)
 	}
 	d.last = now
 	switch {

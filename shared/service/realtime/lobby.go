@@ -152,18 +152,14 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// count counts the part of a kept message that is not counted while a message is handled. Other messages are handled
-// soon, but kept ones may stay for hours.
+// count counts a message among the kept ones, which may stay for hours, instead of those that are handled soon.
 func (l *lobby) count(message *received) bool {
-	texts, account := l.server.texts, l.admission.who.Account()
-	bytes, release := int64(min(len(message.content), smallText)), message.release
-	if !texts.take(account, bytes) {
+	kept, account, bytes := l.server.kept, l.admission.who.Account(), int64(len(message.content))
+	if !kept.take(account, bytes) {
 		return false
 	}
-	message.release = sync.OnceFunc(func() {
-		release()
-		texts.release(account, bytes)
-	})
+	message.release()
+	message.release = sync.OnceFunc(func() { kept.release(account, bytes) })
 	return true
 }
 

@@ -140,7 +140,7 @@ func TestMessagesWhileWaitingAreKept(t *testing.T) {
 
 func TestKeptMessagesCountAsMemory(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, queue: 1, textMemory: 100_000, times: realtime.Times{Ping: time.Hour}})
+	w := newWorld(t, setup{limit: 1, queue: 1, textMemory: 400_000, times: realtime.Times{Ping: time.Hour}})
 	holder, message := w.open("gen-2.5", studio), `{"type":"`+strings.Repeat("x", 60_000)+`"}`
 	for range 2 { // the second time, the memory has been released
 		c := w.dialQueue(studio, "true")

@@ -6,6 +6,7 @@
 package realtime
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -145,8 +146,9 @@ type Server struct {
 	// that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
 	decodes *ratelimit.Turns
-	texts   *texts
-	meter   *meter
+	// texts counts the messages that are being read or handled, and kept those of waiting clients.
+	texts, kept *texts
+	meter       *meter
 
 	crowd ratelimit.Open
 	// peers forwards requests to other instances. Those requests end when the forwarding context does.
@@ -173,6 +175,7 @@ func New(c Config) *Server {
 		peers: newPeers(c), forwarding: forwarding, endForwarding: endForwarding,
 		config: c, edits: ratelimit.NewTurns(c.Edits, min(1, c.Edits-1)).Lent(), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
 		decodes: ratelimit.NewTurns(maxDecodes, 1).AtMost(1), texts: newTexts(c.TextMemory), meter: newMeter(c),
+		kept: newTexts(cmp.Or(c.TextMemory, defaultTextMemory) / keptPart),
 		open: map[guest]struct{}{},
 	}
 }

@@ -14,6 +14,9 @@ const smallText = 64 << 10
 // defaultTextMemory is the default limit on the total size of an account's larger unhandled messages, in bytes.
 const defaultTextMemory = 3 * maxText
 
+// keptPart is the inverse of the part of this limit that applies to the messages kept for waiting clients.
+const keptPart = 4
+
 // All accounts together may use accountsOfTexts times an account's limit. A quarter of this total is reserved for
 // accounts that use at most 1/shareOfTexts of the total.
 const (

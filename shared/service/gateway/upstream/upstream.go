@@ -158,7 +158,7 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return full, time.Second
 	case call.Yield == nil && u.isForOthers(now, call.Account):
 		return full, time.Second
-	case call.Yield == nil && u.isFull() && (len(u.slow)+len(u.yielding) == 0 || u.inFlight > u.limit):
+	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-len(u.yielding) >= u.limit:
 		return full, time.Second
 	}
 	return none, 0
