@@ -99,8 +99,9 @@ tested() (
 	done
 )
 
-# each_once STAGE…: runs the stages one after the other, except those that a concurrent each_once has started. Each runs
-# in a subshell. It prints how long they took. If a stage fails, the others still run, and each_once fails at the end.
+# each_once STAGE…: runs the stages one after the other, but skips those that a concurrent each_once has started. Each
+# runs in a subshell. It prints how long they took. If a stage fails, the others still run, and each_once fails at the
+# end.
 each_once() (
 	failed=0
 	for stage; do

@@ -98,7 +98,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 // roomMemory is the memory of a session with full HD video in bytes: three pictures, and the process of its codec.
 const roomMemory = 40 << 20
 
-// maxRooms permits rooms a quarter of the machine's memory, in bytes. If it is unknown, there is no limit.
+// maxRooms permits rooms a quarter of the machine's memory, in bytes. If the memory is unknown, rooms are not limited.
 func maxRooms(memory int64) int {
 	if memory == 0 {
 		return 0

@@ -49,7 +49,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 	})
 }
 
-// While nobody else takes turns, an account may take the reserved ones too.
+// While no other account takes turns, an account may take the reserved ones too.
 func TestReservedTurnsAreLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(2, 1).Lent()

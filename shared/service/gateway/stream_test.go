@@ -432,7 +432,7 @@ func TestStreamThatLosesItsSlotEndsWithAnError(t *testing.T) {
 	})}})
 	conn := w.startStream(socket)
 	await.Receive(t, "the end of the large event", sent)
-	time.Sleep(5500 * time.Millisecond)              // the first send is blocked meanwhile
+	time.Sleep(5500 * time.Millisecond)              // the first send is blocked
 	_, err := io.ReadFull(conn, make([]byte, large)) // from now on, the gateway waits for the upstream
 	must(t, err)
 	other := w.chatAs(t.Context(), studio, "a0")

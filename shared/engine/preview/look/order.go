@@ -288,7 +288,7 @@ func (c *orders) fade(o *ordered) {
 	}
 }
 
-// pace makes a clip slower if its speed is to be below the usual one: "25% speed".
+// pace makes a clip slower if the requested speed is below the usual one: "25% speed".
 func (c *orders) pace(o *ordered) {
 	by := o.edit.args
 	if c.isSpeed(*o) && (by.number(1) < 1 || by.percent && by.number(100) < 100) {
