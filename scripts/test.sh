@@ -158,7 +158,8 @@ programs() {
 }
 services() {
 	# shellcheck disable=SC2086 # a list of packages
-	with_tools trusting "$build test" . -p 2 $watched
+	with_tools trusting "$build test" . -p 2 $watched || return 1
+	CUTROOM_NET_HTTP=true trusting "$build test" . ./shared/platform/httpserver ./shared/service/gateway
 }
 pictures() {
 	# shellcheck disable=SC2086 # a list of packages

@@ -39,6 +39,7 @@ const longestBody = 2 * time.Minute
 type inferenceFlags struct {
 	InferenceAddr      string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
 	PublicInferenceURL string `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL at which the console reaches the gateway, such as https://llm.example.com; by default the console's host with the gateway's port, over http (${env})."`
+	NetHTTP            bool   `env:"CUTROOM_NET_HTTP" help:"Serve all requests of the gateway with Go's net/http, which takes more processor time (${env})."`
 	MetricsKey         string `env:"CUTROOM_METRICS_KEY" help:"Bearer token that reads /metrics at the inference address; generated and kept in the data folder if not set (${env})."`
 }
 
@@ -109,8 +110,8 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}, gateway.Models, gateway.FilesAndBatches)
 	metrics.Watch(i.gateway.Health, i.gateway.Queues)
 	i.http = httpserver.New(httpserver.Config{
-		Longest: longestBody,
-		Logger:  parts.logger, QuietReads: c.readAlong, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
+		Longest: longestBody, Loop: !c.NetHTTP,
+		Logger: parts.logger, QuietReads: c.readAlong, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
 		OnPanic: gateway.PanicHandler(c.Origins), Value: parts.callers.value, Handler: i.gateway,
 	})
 	return i, nil

@@ -47,6 +47,8 @@ type body struct {
 	expecting bool
 	// ended means that nothing more can be read, because the body is complete or reading failed.
 	ended, complete bool
+	// arrived means that reads do not wait, so they need no deadline.
+	arrived bool
 }
 
 // See Config for the fields.
@@ -76,6 +78,9 @@ func (b *body) begin(r *http.Request, now time.Time, controller *http.ResponseCo
 		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(Field(r.Header, "Expect"), "100-continue"),
 	}
+	if own, ok := r.Body.(*loopBody); ok {
+		b.arrived = own.hasArrived()
+	}
 	// The server itself drains the body after the handler, so the deadline applies from the start.
 	b.limit()
 	return true
@@ -83,6 +88,9 @@ func (b *body) begin(r *http.Request, now time.Time, controller *http.ResponseCo
 
 // limit sets the deadline for the next bytes, if the transport supports deadlines.
 func (b *body) limit() {
+	if b.arrived {
+		return
+	}
 	limit := b.due
 	if b.end.Before(limit) {
 		limit = b.end
@@ -107,6 +115,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
+		if b.arrived {
+			return n, err
+		}
 		// From now on the server watches for the end of the connection. A deadline would end the request while it is
 		// served.
 		b.controller.SetReadDeadline(time.Time{})

@@ -54,6 +54,7 @@ func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	if !asks(t, first) {
 		t.Fatal("the first connection is not served")
 	}
+	time.Sleep(200 * time.Millisecond) // until the server has noted that it is idle
 	for i := range perAddress {
 		if !asks(t, dialFrom(t, "127.0.0.1", address)) {
 			t.Fatalf("connection %d is not served", i+2)

@@ -13,7 +13,7 @@ import (
 // without a listener, for example in a function, and skips deadlines that are not supported.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(&c, w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(r.Context(), &c, w, r) })
 }
 
 // exchange is a request and its response. It is the request's context.
@@ -40,6 +40,17 @@ func (e *exchange) Value(key any) any {
 		}
 	}
 	return e.Context.Value(key)
+}
+
+// AfterFunc is context.AfterFunc for this context, with less work.
+func (e *exchange) AfterFunc(f func()) (stop func() bool) { return AfterFunc(e.Context, f) }
+
+// AfterFunc is context.AfterFunc. For the contexts of requests, it takes less work.
+func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 type exchangeKey struct{}
@@ -75,13 +86,18 @@ func SetRefusal(ctx context.Context, reason string) {
 	}
 }
 
-func serve(c *Config, w http.ResponseWriter, r *http.Request) {
+func serve(ctx context.Context, c *Config, w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	e := &exchange{config: c, request: r, ids: [1]string{requestID(r.Header, c.NewRequestID)}}
 	w.Header()[requestIDHeader] = e.ids[:]
-	ctx, span := begin(c.Tracer, r)
+	ctx, span := begin(ctx, c.Tracer, r)
 	e.Context = ctx
-	r = collapseSlashes(r.WithContext(e))
+	if own, ok := e.Context.(*loopCall); ok {
+		own.request = *r.WithContext(e) // without an allocation
+	} else {
+		r = r.WithContext(e)
+	}
+	r = collapseSlashes(r)
 
 	e.controller = *http.NewResponseController(w)
 	controller := &e.controller

@@ -57,6 +57,8 @@ type Config struct {
 	// how long. The defaults are 1 GiB and 30 s.
 	DrainBytes int64
 	DrainTime  time.Duration
+	// Loop serves plain requests without net/http, which takes less time.
+	Loop bool
 	// compresses enables gzip. It is set only for servers, because functions would have to encode compressed
 	// responses again.
 	compresses bool
@@ -91,12 +93,14 @@ func (c Config) withDefaults() Config {
 }
 
 type Server struct {
-	http http.Server
-	cut  context.CancelCauseFunc
+	config Config
+	http   http.Server
+	cut    context.CancelCauseFunc
 	// newRequestID is used for responses that no handler writes.
 	newRequestID func() string
 	active       active
 	logger       *slog.Logger
+	loops        *loops
 }
 
 func New(c Config) *Server {
@@ -104,17 +108,10 @@ func New(c Config) *Server {
 	c.compresses = true
 	base, cut := context.WithCancelCause(context.Background())
 	s := &Server{cut: cut, newRequestID: c.NewRequestID, logger: c.Logger, active: active{none: make(chan struct{})}}
-	handler := Handler(c)
+	s.config, s.loops = c, newLoops(s, base)
 	// HTTP/2 stays off: one connection would carry many requests, which the limits of open connections do not count.
 	s.http = http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !s.active.begin() {
-				panic(http.ErrAbortHandler)
-			}
-			defer s.active.end()
-			beginAnswer(r)
-			handler.ServeHTTP(w, r)
-		}),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handle(r.Context(), w, r) }),
 		ReadHeaderTimeout: headerTime,
 		// This applies only to requests that net/http itself rejects before calling Handler, for example because of
 		// an unknown expectation. net/http then reads such a request to its end. For other requests, Handler removes
@@ -132,10 +129,22 @@ func New(c Config) *Server {
 	return s
 }
 
+func (s *Server) handle(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	if !s.active.begin() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.active.end()
+	beginAnswer(ctx)
+	serve(ctx, &s.config, w, r)
+}
+
 // Serve accepts connections until Shutdown, and then returns nil. It closes the listener. If the
 // end of a request is ambiguous, the response is 400 and the connection is closed.
 func (s *Server) Serve(l net.Listener) error {
-	watched := watchedListener{l, s.newRequestID, newConnections(s.logger)}
+	var watched net.Listener = watchedListener{l, s.newRequestID, newConnections(s.logger)}
+	if s.config.Loop {
+		watched = s.loops.serve(watched)
+	}
 	if err := s.http.Serve(watched); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -147,15 +156,16 @@ func (s *Server) Serve(l net.Listener) error {
 // connections are closed. Shutdown returns the context's error once all handlers have returned, or after at most 6 s.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
-	err := s.http.Shutdown(ctx)
+	err := s.stop(ctx, false)
 	if err == nil {
 		return nil
 	}
 	s.cut(ErrStopping)
 	parting, end := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer end()
-	_ = s.http.Shutdown(parting) // the remaining connections are closed next
+	_ = s.stop(parting, true) // the remaining connections are closed next
 	s.http.Close()
+	s.loops.each(func(c *loopConn) { c.conn.tcp.Close() })
 	timer := time.NewTimer(cutTime)
 	defer timer.Stop()
 	select {
@@ -163,6 +173,24 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-timer.C:
 	}
 	return err
+}
+
+func (s *Server) stop(ctx context.Context, cut bool) error {
+	s.loops.stop(cut)
+	if err := s.http.Shutdown(ctx); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		s.loops.serving.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 type active struct {

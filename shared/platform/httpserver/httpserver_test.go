@@ -22,7 +22,14 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
+// start starts a server with the loop, unless the setting turns it off.
 func start(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
+	t.Helper()
+	c.Loop = os.Getenv("CUTROOM_NET_HTTP") == ""
+	return startAs(t, c)
+}
+
+func startAs(t *testing.T, c httpserver.Config) (address string, server *httpserver.Server) {
 	t.Helper()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

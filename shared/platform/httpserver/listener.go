@@ -63,7 +63,9 @@ func limitUnsent(conn *net.TCPConn) {
 // watchedConn rejects faulty requests. Only one goroutine may read from it at a time.
 type watchedConn struct {
 	LazyConn
-	tcp          *net.TCPConn
+	tcp *net.TCPConn
+	// read contains the bytes that the loop read before it passed the connection to net/http.
+	read         []byte
 	newRequestID func() string
 	// The fields network to forgotten are guarded by the lock in connections.
 	connections       *connections
@@ -90,7 +92,10 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
 	}
-	n, err := c.LazyConn.Read(p)
+	n, err := copy(p, c.read), error(nil)
+	if c.read = c.read[n:]; n == 0 {
+		n, err = c.LazyConn.Read(p)
+	}
 	if n == 0 || c.upgraded.Load() {
 		return n, err
 	}
@@ -155,8 +160,8 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-func beginAnswer(r *http.Request) {
-	if watched, ok := r.Context().Value(connKey{}).(*watchedConn); ok {
+func beginAnswer(ctx context.Context) {
+	if watched, ok := ctx.Value(connKey{}).(*watchedConn); ok {
 		watched.answering.Store(true)
 	}
 }

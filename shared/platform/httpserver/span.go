@@ -33,8 +33,7 @@ var watched = []string{"/health", "/healthz", "/metrics"}
 
 // begin starts a request's span. Its parent is the context's span, or else the client's span from the header (W3C
 // Trace Context). If tracer is nil, the client's trace is forwarded. The span is nil if it is not recorded.
-func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
-	ctx := r.Context()
+func begin(ctx context.Context, tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	if parent := Field(r.Header, trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
 		ctx = trace.WithParent(ctx, parent)
 	}

@@ -177,7 +177,7 @@ func newWorld(t testing.TB, s setup) *world {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger,
-		OnPanic: gateway.PanicHandler(s.origins), Stall: s.stall})
+		OnPanic: gateway.PanicHandler(s.origins), Stall: s.stall, Loop: os.Getenv("CUTROOM_NET_HTTP") == ""})
 	served := make(chan error, 1)
 	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
 	t.Cleanup(func() {

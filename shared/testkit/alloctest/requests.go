@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,9 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httpserver.New(httpserver.Config{Handler: handler, Logger: slog.New(slog.DiscardHandler)})
+	server := httpserver.New(httpserver.Config{
+		Handler: handler, Logger: slog.New(slog.DiscardHandler), Loop: os.Getenv("CUTROOM_NET_HTTP") == "",
+	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {

@@ -177,7 +177,7 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	if err := c.setDeadline(); err != nil {
 		return Reply{}, err
 	}
-	c.stop = context.AfterFunc(ctx, c.onEnd)
+	c.stop = httpserver.AfterFunc(ctx, c.onEnd)
 	r, err := c.exchange(target, request)
 	if err != nil {
 		c.stop()
