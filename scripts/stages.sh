@@ -99,8 +99,8 @@ tested() (
 	done
 )
 
-# each_once STAGE…: runs the stages one after the other, but skips those that a concurrent each_once has started. Each
-# runs in a subshell. It prints how long they took. If a stage fails, the others still run, and each_once fails at the
+# each_once STAGE…: runs the stages one after the other, each in a subshell, and prints how long each took. It skips
+# stages that a concurrent each_once has started. If a stage fails, the others still run, and each_once fails at the
 # end.
 each_once() (
 	failed=0

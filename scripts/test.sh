@@ -170,9 +170,8 @@ repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Run five stages concurrently, which test at most eight packages at a time, and begin with the longest. The tests of the
-# deployment and of programs mostly wait while others compute, so two processors stay busy. With more packages at a
-# time, each test would only take longer.
+# Run five stages concurrently, which test at most eight packages at a time, and begin with the longest. With more
+# packages at a time, each test would only take longer.
 stages="deploy server services console functions programs engine"
 running=''
 for n in 1 2 3 4; do
@@ -183,7 +182,7 @@ done
 took "go test of the repository" repository
 took "go test of pictures" pictures
 # shellcheck disable=SC2086 # a list of stages
-took "stages that nobody had started" each_once $stages
+took "stages that had not started" each_once $stages
 took "tools of the tests, the rest" finished tools.log "$tools"
 for one in $running; do
 	took "stages of sequence ${one%:*}, the rest" finished "stages-${one%:*}.log" "${one#*:}"

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/sys/unix"
+
+	"cutroom/shared/platform/panics"
 )
 
 // loopBuffer is the size in bytes of a connection's buffer. Only requests whose head fits into it are served here.
@@ -88,7 +90,11 @@ func (f *loops) accept() {
 		default:
 			c := &loopConn{loops: f, conn: watched, buffer: make([]byte, loopBuffer)}
 			f.add(c)
-			f.serving.Go(c.serve)
+			f.serving.Go(func() {
+				if !panics.Run(f.server.logger, "connection", c.serve) {
+					conn.Close()
+				}
+			})
 		}
 	}
 }
@@ -353,7 +359,7 @@ func (c *loopConn) answer(ctx context.Context, head loopHead) (keep bool) {
 	}
 	ended := c.run(l)
 	w.closes = c.setCall(nil, false) || w.closes || l.body.left > 0
-	if l.body.left > 0 {
+	if w.closes && w.err == nil {
 		c.conn.refused.Store(true) // the client may still be sending
 	}
 	return ended && w.finish() == nil && !w.closes

@@ -152,7 +152,8 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// count counts a message among the kept ones, which may stay for hours, instead of those that are handled soon.
+// count moves a message from the limit on messages that are handled soon to the limit on kept ones, which may wait for
+// hours. It returns false if this limit is reached.
 func (l *lobby) count(message *received) bool {
 	kept, account, bytes := l.server.kept, l.admission.who.Account(), int64(len(message.content))
 	if !kept.take(account, bytes) {

@@ -146,7 +146,7 @@ type Server struct {
 	// that a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
 	decodes *ratelimit.Turns
-	// texts counts the messages that are being read or handled, and kept those of waiting clients.
+	// texts counts the messages that are being read or handled, and kept the messages of waiting clients.
 	texts, kept *texts
 	meter       *meter
 

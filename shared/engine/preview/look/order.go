@@ -214,7 +214,7 @@ func (c *orders) glide(o *ordered) {
 	}
 }
 
-// cutOuts has, by the name of an edit that keeps seconds, the one that removes them.
+// cutOuts maps an edit that keeps seconds to the edit that removes them.
 var cutOuts = map[string]string{"trim": "skip the first", "last": "remove the last"}
 
 // cut makes an edit remove the seconds that it names if the clause has a verb such as "remove": "coupe les 3

@@ -108,7 +108,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// named returns the names of the meanings that a word has on its own.
+// named returns the names of the meanings that a word has without other words.
 func (v *vocabulary) named(word string) (names []string) {
 	for _, m := range v.meanings[word] {
 		if len(m.phrase) == 1 {

@@ -83,9 +83,9 @@ type Slot struct {
 type seat struct {
 	// yield ends the call. It is nil as long as the call does not yield.
 	yield func()
-	// given means that another call has been given the slot, and ended that the call has ended. live means that the
-	// call yields but is a live call.
-	given, ended, live bool
+	// slow means that the call is a stream with a slow caller, given that another call has been given its slot, and
+	// ended that it has ended.
+	slow, given, ended bool
 }
 
 func (l Slot) Name() string { return l.upstream.row.Name }
@@ -236,7 +236,7 @@ func (l Slot) Yield(now time.Time, end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if l.seat.yield == nil && !l.seat.ended {
-		l.seat.yield, l.seat.live = end, true
+		l.seat.yield, l.seat.slow = end, true
 		u.slow = append(u.slow, l.seat)
 		u.live.add(now, -1)
 	}
@@ -247,17 +247,17 @@ func (l Slot) Keep(now time.Time) {
 	u := l.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if l.seat.live && !l.seat.given && !l.seat.ended {
+	if l.seat.slow && !l.seat.given && !l.seat.ended {
 		u.leave(l.seat)
-		l.seat.yield, l.seat.live = nil, false
+		l.seat.yield, l.seat.slow = nil, false
 		u.live.add(now, 1)
 	}
 }
 
-// leave removes a call from those that yield.
+// leave removes a call from its list of yielding calls.
 func (u *upstream) leave(leaves *seat) {
 	from := &u.yielding
-	if leaves.live {
+	if leaves.slow {
 		from = &u.slow
 	}
 	*from = slices.DeleteFunc(*from, func(s *seat) bool { return s == leaves })
@@ -301,7 +301,7 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 		u.leave(l.seat)
 	}
 	if l.seat != nil {
-		if l.seat.ended = true; l.seat.live {
+		if l.seat.ended = true; l.seat.slow {
 			u.accounts[l.account].add(now, -1)
 		}
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -134,5 +135,61 @@ func TestSlowCallsYield(t *testing.T) {
 	}
 	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
 		t.Errorf("after the end of all calls: %+v", u)
+	}
+}
+
+// Whatever calls do, a server never has more calls than slots, and every count is right again at the end.
+func TestSlotsAreCountedRight(t *testing.T) {
+	for seed := range uint64(200) {
+		random, a := rand.New(rand.NewPCG(seed, 1)), newAccounts(t)
+		running := map[Slot]bool{} // whether the slot has been given to another call
+		start := func(call *Call, slot *Slot) {
+			ok := false
+			if *slot, ok = a.server.take(a.now, call); ok {
+				running[*slot] = false
+			}
+		}
+		for range 500 {
+			a.now = a.now.Add(step)
+			account := string(rune('a' + random.IntN(4)))
+			if slot := new(Slot); random.IntN(3) == 0 {
+				start(&Call{Account: account, Yield: func() { running[*slot] = true }}, slot)
+			} else {
+				start(&Call{Account: account}, slot)
+			}
+			for slot := range running {
+				switch random.IntN(20) {
+				case 0:
+					delete(running, slot)
+					slot.Release(Result{}, a.now)
+					slot.Yield(a.now, func() { t.Error("an ended call yields") }) // a timer may be late
+					slot.Keep(a.now)
+				case 1, 2:
+					slot.Yield(a.now, func() { running[slot] = true })
+				case 3:
+					slot.Keep(a.now)
+				}
+			}
+			held := 0
+			for _, given := range running {
+				if !given {
+					held++
+				}
+			}
+			if u := a.server; held > u.limit || held != u.inFlight {
+				t.Fatalf("seed %d: %d calls have a slot, %d are counted", seed, held, u.inFlight)
+			}
+		}
+		for slot := range running {
+			slot.Release(Result{}, a.now)
+		}
+		for account, own := range a.server.accounts {
+			if own.now != 0 {
+				t.Errorf("seed %d: %d calls of %s remain", seed, own.now, account)
+			}
+		}
+		if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 {
+			t.Errorf("seed %d: after the end of all calls: %+v", seed, u)
+		}
 	}
 }
