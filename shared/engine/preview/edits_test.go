@@ -36,6 +36,7 @@ func TestGeometryIsEdited(t *testing.T) {
 		{"resize it to 240 pixels wide", 240, 136, func(x, y float64) (float64, float64) { return x, y }},
 		{"make it 9:16", 180, 320, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)*(180.0*9/16)/320, y }},
 		{"2倍放大", 320, 180, func(x, y float64) (float64, float64) { return 0.5 + (x-0.5)/2, 0.5 + (y-0.5)/2 }},
+		{"zoom in 2x on the top left", 320, 180, func(x, y float64) (float64, float64) { return x / 2, y / 2 }},
 		{"upscale it and rotate 180 degrees", 640, 360, func(x, y float64) (float64, float64) { return 1 - x, 1 - y }},
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
@@ -225,19 +226,21 @@ func TestCutBetweenFramesWorks(t *testing.T) {
 }
 
 func TestImpossibleEditsAreRejected(t *testing.T) {
-	spec := small(t, "slow motion 8x")
-	spec.Duration = time.Minute
-	_, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-	if e := engine.AsError(err); err == nil || !strings.Contains(e.Message, "480 seconds long. The limit is 300 seconds.") {
-		t.Errorf("got %v", err)
-	}
-	spec.Prompt, spec.Duration = "faster 16x, skip the first 1.9 seconds", 2*time.Second
-	if _, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {}); err == nil || !strings.Contains(err.Error(), "shorter than a frame") {
-		t.Errorf("got %v", err)
-	}
-	spec.Prompt, spec.Size = look.Reverse, catalog.Size{Width: 1280, Height: 720}
-	spec.Duration = 3 * time.Minute
-	if _, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {}); err == nil || !strings.Contains(err.Error(), "too long to play backward") {
-		t.Errorf("got %v", err)
+	for _, c := range []struct {
+		prompt string
+		length time.Duration
+		height int
+		says   string
+	}{
+		{"slow motion 8x", time.Minute, 180, "480 seconds long. The limit is 300 seconds."},
+		{"faster 16x, skip the first 1.9 seconds", 2 * time.Second, 180, "shorter than a frame"},
+		{look.Reverse, 3 * time.Minute, 720, "too long to play backward"},
+	} {
+		spec := small(t, c.prompt)
+		spec.Duration, spec.Size = c.length, catalog.Size{Width: c.height * 16 / 9, Height: c.height}
+		_, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		if err == nil || !strings.Contains(engine.AsError(err).Message, c.says) {
+			t.Errorf("%s: got %v", c.prompt, err)
+		}
 	}
 }

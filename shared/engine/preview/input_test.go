@@ -1,11 +1,16 @@
 package preview_test
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 )
@@ -79,5 +84,97 @@ func TestSoundStaysInSync(t *testing.T) {
 		if math.Abs(at-float64(i)*mediatest.ClickEvery) > 0.05 || math.Abs(at-clicks[i]) > 0.05 {
 			t.Errorf("flash at %.3f, click at %.3f; want both at %.1f", at, clicks[i], float64(i)*mediatest.ClickEvery)
 		}
+	}
+}
+
+func TestLooksSurviveSizeChange(t *testing.T) {
+	part := func(size string) string {
+		return mediatest.Write(t, slices.Concat(mediatest.Drawn(mediatest.Bars, size, "0.2"), mediatest.H264, []string{"a.ts"})...)
+	}
+	data := input(t, mediatest.Join(t, "a.ts", part("320x180"), part("160x90"), part("90x160")), false)
+	for _, prompt := range []string{"vhs", "watercolor", "pencil sketch", "vintage film", "cyberpunk, pixel art"} {
+		t.Run(prompt, func(t *testing.T) {
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: prompt, Seed: 1, Data: data, FPS: 20, Duration: data.Info.Duration, Size: box,
+				Reference: input(t, reference, true),
+			}
+			checkVideo(t, run(t, spec), spec, false)
+		})
+	}
+}
+
+// A clip whose frames are damaged must fail soon, although the look draws a picture for every frame.
+func TestClipWithoutFramesFailsSoon(t *testing.T) {
+	path := mediatest.Write(t, slices.Concat(mediatest.Drawn(mediatest.Bars, "320x180", "1"), strings.Fields("-pix_fmt yuv420p -c:v libx265 -preset ultrafast a.mp4"))...)
+	spec := small(t, "rain")
+	spec.Data = input(t, path, false)
+	mediatest.Change(t, path, func(movie []byte) bool {
+		from, to := strings.Index(string(movie), "mdat")+4, strings.Index(string(movie), "moov")-4
+		for i := from; i < to; i++ {
+			movie[i] = 0xff
+		}
+		return from < to
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, _, err := attempt(t, ctx, spec, func(engine.Progress) {}); engine.AsError(err).Code != job.InvalidInput {
+		t.Errorf("got %v, want an invalid input", err)
+	}
+}
+
+func near(a, b []float64, most float64) bool {
+	for i := range b {
+		if math.Abs(a[i]-b[i]) > most {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// The converted clip is RGB. The original may have any color space.
+func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
+	prompts := []string{"warmer", "watercolor", "anime", "pencil sketch", "underwater"}
+	for i, c := range []struct {
+		name, matrix string
+		codes        [3]int // of the matrix, the primaries and the transfer (ITU-T H.273)
+	}{
+		{name: "nothing said"},
+		{"high definition", "bt709", [3]int{1, 1, 1}},
+		{"NTSC", "smpte170m", [3]int{6, 6, 6}},
+		{"sRGB", "bt709", [3]int{1, 1, 13}},
+		{"logarithmic", "bt709", [3]int{1, 8, 9}},
+		{"wide gamut", "bt709", [3]int{1, 9, 14}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clip := mediatest.Video{Width: box.Width, Height: box.Height, FPS: 10, Seconds: 0.2, Silent: true}
+			if c.matrix != "" {
+				clip.Args = []string{"-bsf:v", fmt.Sprintf("h264_metadata=matrix_coefficients=%d:colour_primaries=%d:"+
+					"transfer_characteristics=%d", c.codes[0], c.codes[1], c.codes[2])}
+			}
+			given := input(t, clip.Make(t), false)
+			if given.Info.PixelFormat != "yuv420p" || given.Info.Matrix != c.matrix && c.matrix != "" {
+				t.Fatalf("the clip is reported as %+v", given.Info)
+			}
+			converted := *given
+			converted.Info.PixelFormat = "" // as if it were unknown, which forces a conversion
+			// The two most common color spaces are combined with every look, and each of the others with one look.
+			asked := prompts
+			if i >= 2 {
+				asked = prompts[i%len(prompts):][:1]
+			}
+			var specs []engine.Spec
+			for _, prompt := range asked {
+				spec, as := small(t, prompt), small(t, prompt)
+				spec.Data, as.Data = given, &converted
+				specs = append(specs, spec, as)
+			}
+			results := edits(t, specs...)
+			for i, prompt := range asked {
+				if apart := results[2*i][0].Apart(results[2*i+1][0], 8); apart > 3 {
+					t.Errorf("%s: differs by %.2f of 255 from the converted clip", prompt, apart)
+				}
+			}
+		})
 	}
 }

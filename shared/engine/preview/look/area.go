@@ -231,7 +231,7 @@ func isScenery(prompt string, p part) bool {
 func isColored(c clause) bool {
 	at := c.find(func(p part) bool { return p.in("incolors") })
 	return at > 0 && c[:at].hasPerson() && c[0].spared == Whole && !c.any(func(p part) bool {
-		return isOther(p) && p.class != joiner || p.spared != Whole || p.whole && !p.in("colorings")
+		return isOther(p) && p.class != joiner && !p.in("incolors") || p.spared != Whole || p.whole && !p.in("colorings")
 	})
 }
 

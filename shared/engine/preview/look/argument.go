@@ -15,8 +15,10 @@ type arguments struct {
 	numbers []float64
 	// unit is the kind of the numbers, or 0 if the prompt names no unit.
 	unit kinds
-	// percent means that the numbers are percentages. absolute means that they follow "to" instead of "by".
+	// percent means that the numbers are percentages. absolute means that they follow "to" instead of "by". sign is the
+	// character before a percentage, such as '-'.
 	percent, absolute bool
+	sign              byte
 	// wanted is the requested ratio of width to height.
 	wanted float64
 	color  string
@@ -173,8 +175,9 @@ var directions = sync.OnceValue(func() map[string]argument {
 			known[word] = argument{kind, change}
 		}
 	}
-	at("starts", start, func(*arguments) {})
-	at("ends", end, func(*arguments) {})
+	for list, kind := range map[string]kinds{"starts": start, "ends": end, "widths": axis, "clockwise": place | angle} {
+		at(list, kind, func(*arguments) {})
+	}
 	at("left", place|angle, func(a *arguments) { a.across, a.placed = -1, true })
 	at("right", place|angle, func(a *arguments) { a.across, a.placed = 1, true })
 	at("top", place|angle, func(a *arguments) { a.down, a.placed = -1, true })
@@ -185,9 +188,7 @@ var directions = sync.OnceValue(func() map[string]argument {
 			a.across, a.down, a.placed = 1, 1, true
 		}
 	})
-	at("widths", axis, func(*arguments) {})
 	at("heights", axis, func(a *arguments) { a.tall = true })
-	at("clockwise", place|angle, func(*arguments) {})
 	at("counterclockwise", place|angle, func(a *arguments) { a.counter = true })
 	for list, by := range map[string]float64{"large": 1.6, "huge": 2.4, "small": 0.6} {
 		at(list, scale, func(a *arguments) { a.scale = by })
@@ -303,7 +304,8 @@ func numberAt(prompt string, tokens []token) (argument, int) {
 		}
 		percent = in("percents", next)
 	}
-	if from := tokens[0].from; from > 0 && prompt[from-1] == '-' && !isDigit(prompt, from-2) { // not "1-3 s"
+	sign := prompt[max(0, tokens[0].from-1)]
+	if sign == '-' && !percent && !isDigit(prompt, tokens[0].from-2) { // not "1-3 s"
 		number = -number
 	}
 	switch {
@@ -317,14 +319,14 @@ func numberAt(prompt string, tokens []token) (argument, int) {
 		kind = angle | seconds | factor
 	}
 	return argument{kind, func(a *arguments) {
-		a.numbers, a.unit, a.percent = append(a.numbers, number), unit, percent
+		a.numbers, a.unit, a.percent, a.sign = append(a.numbers, number), unit, percent, sign
 	}}, length
 }
 
 // degree returns the strength of a change that a word gives, or 0.
 func degree(word string) float64 {
 	switch {
-	case in("slightly", word):
+	case in("slightly", word), in("smalls", word):
 		return 0.5
 	case in("strongly", word):
 		return 1.6

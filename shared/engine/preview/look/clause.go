@@ -146,13 +146,14 @@ func begins(all clause, at int, current clause) bool {
 func turns(all clause, at int, current clause) bool {
 	rest := all.near(at)
 	return setsGround(current) && changesAll(rest) || setsGround(rest) && changesAll(current) ||
-		sparedBy(current) != Whole || isColored(current) || current.negated() && current[0].in("keeps") ||
+		sparedBy(current) != Whole || isColored(current) || current.negated() && (current[0].in("keeps") || current.says("stays")) ||
 		about(all[at:])+about(current) == Person+Background
 }
 
 // belong reports whether two clauses are one: "at the top, add the text …" and "blur it, only for the first second".
 func belong(first, second clause) bool {
-	return isWhen(first) || isWhen(second) ||
+	rings := first.has("rings") && !first.any(func(p part) bool { return p.class != filler && !p.in("rings") })
+	return isWhen(first) || isWhen(second) || rings && second.any(part.isFrame) ||
 		isLettering(first) && second.writes() || isLettering(second) && first.writes()
 }
 
@@ -200,11 +201,16 @@ func isBare(c clause) bool {
 	})
 }
 
-// excludes reports whether a clause excludes an object or a color from the changes: "except the dog", "keep the red".
+// excludes reports whether a clause excludes an object, a color or an effect from the changes: "except the dog",
+// "keep the red", "don't blow out the sky".
 func excludes(c clause) bool {
-	return (c[0].in("exceptions") || c[0].in("keeps") || c.says("stays")) && c[1:].any(func(p part) bool {
-		return p.isColor() || p.class == content && !p.in("changing") && !p.in("sounds") && areaOf(p) == Whole &&
-			quality(p) == "" && !in("stays", p.words)
+	spares := c[0].in("exceptions") || c[0].in("keeps") || c.says("stays")
+	limits := c.negated() && (!c[0].in("lacks") || c[1:].any(func(p part) bool {
+		return p.in("changing") || p.class == content && strings.HasSuffix(p.words, "ing")
+	}))
+	return (spares || limits) && c[1:].any(func(p part) bool {
+		return spares && p.isColor() || p.class == content && areaOf(p) == Whole && quality(p) == "" &&
+			!inAny(p.words, "stays", "changing", "sounds", "size", "time")
 	})
 }
 
@@ -212,8 +218,8 @@ func excludes(c clause) bool {
 func doubts(c clause) bool {
 	return c[1:].any(func(p part) bool {
 		known := inAny(p.first.text, "changing", "sounds", "colorings", "unchanged") || in("stays", p.words)
-		bars := c[0].in("lacks") && (p.isEdit("letterbox") || p.isEdit("border"))
-		return isUnknown(p) && !known && quality(p) == "" || bars || p.isColor() && c.has("onlys")
+		return isUnknown(p) && !known && quality(p) == "" || p.isColor() && c.has("onlys") ||
+			c[0].in("lacks") && p.isFrame()
 	})
 }
 

@@ -66,7 +66,15 @@ const (
 	share
 )
 
-type filters map[Stage]func(arguments, Clip) string
+type filters map[Stage]filtering
+
+type (
+	// filtering returns FFmpeg filters. sizing returns the sides of the result, in the unit of its arguments.
+	filtering func(arguments, Clip) string
+	sizing    func(a arguments, width, height float64) (float64, float64)
+	// interval returns the start and the end of a part of a clip, in seconds.
+	interval func(a arguments, length float64) (from, to float64)
+)
 
 // operation is an entry of the table of ordinary edits.
 type operation struct {
@@ -82,9 +90,8 @@ type operation struct {
 	// still means that the edit also works for pictures.
 	still   bool
 	filters filters
-	// size returns the sides of the result, in the unit of its arguments.
-	size   func(a arguments, width, height float64) (float64, float64)
-	length func(a arguments, length float64) float64
+	size    sizing
+	length  func(a arguments, length float64) float64
 }
 
 // These are the names of edits that need more than filters.
@@ -109,14 +116,14 @@ const (
 
 // operations lists the ordinary edits in the order of application.
 func operations() []operation {
-	shaped := func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 }
-	cropped := func(a arguments, c Clip) string {
-		return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
-	}
+	return slices.Concat(grounds(), cuts(), paces(), shapes(), drawings(), endings())
+}
+
+func cuts() []operation {
 	central := func(a arguments, length float64) (from, to float64) {
 		return (length - a.number(1)) / 2, (length + a.number(1)) / 2
 	}
-	return append(grounds(), []operation{
+	return []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
 		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length }),
@@ -128,179 +135,113 @@ func operations() []operation {
 		}),
 		cutOut(middle, central), gap(middleOut, central),
 		gap(partOut, func(a arguments, _ float64) (from, to float64) { return a.numbers[0], a.numbers[1] }),
+	}
+}
+
+func paces() []operation {
+	turn := "asplit[forth][turn];[turn]areverse[back];[forth][back]concat=v=0:a=1"
+	return []operation{
+		pace("slow motion", arguments.slower, arguments.slower),
+		pace("faster", arguments.faster, func(a arguments) float64 { return 1 / a.faster() }),
 		{
-			name: "slow motion", label: func(a arguments) string { return fmt.Sprintf("slow motion %.3gx", a.slower()) },
-			takes: factor,
-			filters: filters{
-				Early: func(a arguments, c Clip) string {
-					slow := a.paced(c, a.slower())
-					if a.during == (Span{}) && c.Rate/a.slower() < float64(c.FPS) {
-						slow += fmt.Sprintf(",minterpolate=fps=%d:mi_mode=blend:scd=none", c.FPS)
-					}
-					return slow
-				},
-				Sound: func(a arguments, c Clip) string { return a.tempo(c, 1/a.slower()) },
-			},
-			length: func(a arguments, length float64) float64 { return a.stretched(length, a.slower()) },
-		},
-		{
-			name: "faster", label: func(a arguments) string { return fmt.Sprintf("faster %.3gx", a.faster()) },
-			takes: factor,
-			filters: filters{
-				Early: func(a arguments, c Clip) string { return a.paced(c, 1/a.faster()) },
-				Sound: func(a arguments, c Clip) string { return a.tempo(c, a.faster()) },
-			},
-			length: func(a arguments, length float64) float64 { return a.stretched(length, 1/a.faster()) },
-		},
-		{
-			name: freezeAt, label: func(a arguments) string { return fmt.Sprintf("freeze at %g s for %g s", a.numbers[0], a.held()) },
-			takes: seconds, needs: true,
-			filters: filters{
-				Early: func(a arguments, c Clip) string {
-					at := min(math.Round(a.numbers[0]*float64(c.FPS))+1, math.Floor(c.Length*float64(c.FPS))) // the filter counts from 1
-					return fmt.Sprintf("fps=%[1]d:start_time=0,loop=loop=%.0[2]f:size=1:start=%.0[3]f,setpts=N/%[1]d/TB", c.FPS, a.held()*float64(c.FPS), max(0, at))
-				},
-				Sound: func(a arguments, c Clip) string {
-					return fmt.Sprintf("asplit[go][on];[go]atrim=end=%.3[1]f,apad=pad_dur=%.3[2]f[gone];[on]atrim=start=%.3[1]f,asetpts=PTS-STARTPTS[rest];"+
-						"[gone][rest]concat=v=0:a=1", max(0.001, a.numbers[0]), a.held())
-				},
-			},
+			name: freezeAt, takes: seconds, needs: true, filters: filters{Early: arguments.freeze, Sound: arguments.pause},
+			label:  func(a arguments) string { return fmt.Sprintf("freeze at %g s for %g s", a.numbers[0], a.held()) },
 			length: func(a arguments, length float64) float64 { return length + a.held() },
 		},
-		{name: Reverse, filters: filters{Sound: func(arguments, Clip) string { return "areverse" }}},
+		sound(Reverse, "areverse"),
 		{
-			name: Boomerang,
-			filters: filters{Sound: func(arguments, Clip) string {
-				return "asplit[forth][turn];[turn]areverse[back];[forth][back]concat=v=0:a=1"
-			}},
+			name: Boomerang, filters: filters{Sound: just(turn)},
 			length: func(_ arguments, length float64) float64 { return 2 * length },
 		},
-		{
-			name: "rotate", label: arguments.rotation,
-			takes: angle | place, still: true,
-			filters: filters{Shape: func(a arguments, _ Clip) string {
-				if math.Mod(a.degrees(), 90) == 0 {
-					return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[int(a.degrees()/90)]
-				}
-				// Crop the corners, which show nothing.
-				sin, cos := math.Sincos(a.degrees() * math.Pi / 180)
-				return fmt.Sprintf("rotate=%.5f,crop='iw/(%[2]f+%[3]f*max(iw/ih,ih/iw))':'ih/(%[2]f+%[3]f*max(iw/ih,ih/iw))'",
-					a.degrees()*math.Pi/180, math.Abs(cos), math.Abs(sin))
-			}},
-			size: func(a arguments, width, height float64) (float64, float64) {
-				if math.Mod(a.degrees(), 180) == 90 {
-					return height, width
-				}
-				return width, height
-			},
-		},
-		{name: "mirror", still: true, filters: filters{Shape: func(arguments, Clip) string { return "hflip" }}},
-		{name: "flip vertically", still: true, filters: filters{Shape: func(arguments, Clip) string { return "vflip" }}},
-		{
-			name: "crop", label: func(a arguments) string { return "crop to " + a.shape(1) },
-			takes: ratio, still: true,
-			filters: filters{Shape: cropped}, size: shaped,
-		},
-		{
-			name: Passport, label: func(a arguments) string { return "passport photo (" + a.shape(35.0/45) + ")" },
-			takes: ratio, still: true,
-			filters: filters{Shape: func(a arguments, c Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,%[1]g*min(ih,max(iw,ih)*%[2]g))':h='min(ih,min(iw/%[1]g,max(iw,ih)*%[2]g))'", a.proportion(35.0/45), 2*cmp.Or(c.Face, 0.5)) + c.around()
-			}},
-			size: func(a arguments, _, _ float64) (float64, float64) { return a.proportion(35.0 / 45), 1 },
-		},
-		{
-			name: padded, label: func(a arguments) string {
-				return "fit into " + a.shape(1) + " with " + map[bool]string{true: "blurred", false: a.colorOr("black")}[a.blurred] + " bars"
-			},
-			takes: ratio | paint, still: true,
-			filters: filters{Shape: func(a arguments, _ Clip) string {
-				if a.blurred {
-					return fmt.Sprintf("split[over][under];[under]scale='max(iw,ih*%[1]f)':'max(ih,iw/%[1]f)':force_original_aspect_ratio=increase,"+
-						"crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=24[wide];[wide][over]overlay=(W-w)/2:(H-h)/2", a.proportion(1))
-				}
-				return fmt.Sprintf("pad=w='2*ceil(max(iw,ih*%[1]f)/2)':h='2*ceil(max(ih,iw/%[1]f)/2)':x=-1:y=-1:color=%[2]s",
-					a.proportion(1), Hex(a.colorOr("black")))
-			}},
-			size: shaped,
-		},
-		{
-			name: "zoom in", label: func(a arguments) string { return fmt.Sprintf("zoom in %gx", a.zoom()) },
-			takes: factor, still: true,
-			filters: filters{Shape: func(a arguments, c Clip) string {
-				return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom()) + c.around()
-			}},
-		},
-		{
-			name: Upscale, label: func(arguments) string { return "upscale 2x (bicubic)" },
-			takes: factor, still: true,
-			size: func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height },
-		},
-		{
-			name: Resize, label: func(a arguments) string { return "resize to " + a.pixels() },
-			takes: pixels | axis, needs: true, still: true,
-			filters: filters{Shape: func(a arguments, c Clip) string {
-				if a.wanted == 0 {
-					return "null"
-				}
-				return cropped(a, c)
-			}},
-			size: arguments.resized,
-		},
-		{name: "denoise", still: true, filters: filters{Shape: func(arguments, Clip) string { return "hqdn3d=5:4:7:5" }}},
-		{name: "deflicker", filters: filters{Late: func(arguments, Clip) string { return "deflicker=size=7" }}},
-		{name: Stabilize},
-		{
-			name: "letterbox", label: func(a arguments) string { return "letterbox " + a.shape(2.39) },
-			takes: ratio, still: true,
-			filters: filters{Late: func(a arguments, c Clip) string {
-				return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'%[4]s,pad=%[2]d:%[3]d:-1:-1:black",
-					a.proportion(2.39), c.Width, c.Height, c.around())
-			}},
-		},
-		{
-			name: "border", label: func(a arguments) string {
-				return a.colorOr("white") + map[bool]string{true: " polaroid"}[a.tall] + " border"
-			},
-			takes: paint | pixels | scale, still: true,
-			filters: filters{Late: func(a arguments, c Clip) string {
-				wide := a.number(max(2, float64(min(c.Width, c.Height))/24*math.Pow(cmp.Or(a.scale, 1), 2)))
-				foot := fmt.Sprintf(",drawbox=c=%s:t=fill:y=ih-%.0f", Hex(a.colorOr("white")), min(3*wide, float64(c.Height)/4))
-				return fmt.Sprintf("drawbox=c=%s:t=%.0f", Hex(a.colorOr("white")), wide) + map[bool]string{true: foot + a.during.Enable(c.Length)}[a.tall]
-			}},
-		},
-		{name: "zoom in slowly", takes: factor, filters: filters{Late: func(a arguments, c Clip) string { return a.glide(c, "t") }}},
-		{name: "zoom out slowly", takes: factor, filters: filters{Late: func(a arguments, c Clip) string { return a.glide(c, "(1-t)") }}},
-		{
-			name: Title, label: arguments.title,
-			takes: quotation | place | paint | scale, needs: true, still: true,
-		},
+	}
+}
+
+func shapes() []operation {
+	square := func(a arguments, _, _ float64) (float64, float64) { return a.proportion(1), 1 }
+	biometric := func(a arguments, _, _ float64) (float64, float64) { return a.proportion(35.0 / 45), 1 }
+	doubled := func(_ arguments, width, height float64) (float64, float64) { return 2 * width, 2 * height }
+	resize := shaped(Resize, pixels|axis, label("resize to %s", arguments.pixels), arguments.crop, arguments.resized)
+	resize.needs = true
+	return []operation{
+		shaped("rotate", angle|place, arguments.rotation, arguments.rotate, arguments.rotated),
+		shaped("mirror", 0, nil, just("hflip"), nil), shaped("flip vertically", 0, nil, just("vflip"), nil),
+		shaped("crop", ratio, label("crop to %s", shapeOr(1)), arguments.crop, square),
+		shaped(Passport, ratio, label("passport photo (%s)", shapeOr(35.0/45)), arguments.passport, biometric),
+		shaped(padded, ratio|paint, arguments.padding, arguments.pad, square),
+		shaped("zoom in", factor|place, label("zoom in %gx", arguments.zoom), arguments.closeUp, nil),
+		shaped(Upscale, factor, func(arguments) string { return "upscale 2x (bicubic)" }, nil, doubled),
+		resize, shaped("denoise", 0, nil, just("hqdn3d=5:4:7:5"), nil),
+	}
+}
+
+func drawings() []operation {
+	late := func(name string, takes kinds, label func(arguments) string, filter filtering) operation {
+		return operation{name: name, takes: takes, label: label, filters: filters{Late: filter}}
+	}
+	still := func(o operation) operation { o.still = true; return o }
+	closer := func(a arguments, c Clip) string { return a.glide(c, "t") }
+	farther := func(a arguments, c Clip) string { return a.glide(c, "(1-t)") }
+	return []operation{
+		late("deflicker", 0, nil, just("deflicker=size=7")), {name: Stabilize},
+		still(late("letterbox", ratio, label("letterbox %s", shapeOr(2.39)), arguments.letterbox)),
+		still(late("border", paint|pixels|scale, arguments.bordering, arguments.border)),
+		late("zoom in slowly", factor|place, nil, closer), late("zoom out slowly", factor|place, nil, farther),
+		{name: Title, label: arguments.title, takes: quotation | place | paint | scale, needs: true, still: true},
 		{name: Logo, takes: place, still: true},
-		{
-			name:   freezeLast,
-			takes:  seconds | end,
-			length: func(a arguments, length float64) float64 { return length + a.number(2) },
-		},
-		fading("fade in", start),
-		fading("fade out", end),
-		fading("fade in and out", start|end),
-		ofSound(fading("fade in", start)), ofSound(fading("fade out", end)), ofSound(fading("fade in and out", start|end)),
-		{name: Loop, label: func(a arguments) string { return fmt.Sprintf("loop %dx", a.repeats()) },
-			takes:  factor,
-			length: func(a arguments, length float64) float64 { return length * float64(a.repeats()) }},
-		sound(Mute, "volume=0"),
-		volume("louder", true), volume("quieter", false),
+	}
+}
+
+func endings() []operation {
+	held := func(a arguments, length float64) float64 { return length + a.number(2) }
+	looped := func(a arguments, length float64) float64 { return length * float64(a.repeats()) }
+	in, out, both := fading("fade in", start), fading("fade out", end), fading("fade in and out", start|end)
+	return []operation{
+		{name: freezeLast, takes: seconds | end, length: held},
+		in, out, both, ofSound(in), ofSound(out), ofSound(both),
+		{name: Loop, label: label("loop %dx", arguments.repeats), takes: factor, length: looped},
+		sound(Mute, "volume=0"), volume("louder", true), volume("quieter", false),
 		sound("normalize the sound", "loudnorm=I=-16:TP=-1.5:LRA=11,aresample=48000"),
 		sound("denoise the sound", "afftdn=nf=-25"),
-	}...)
+	}
+}
+
+// label returns a function that formats an argument.
+func label[T any](format string, of func(arguments) T) func(arguments) string {
+	return func(a arguments) string { return fmt.Sprintf(format, of(a)) }
+}
+
+func shapeOr(otherwise float64) func(arguments) string {
+	return func(a arguments) string { return a.shape(otherwise) }
+}
+
+func just(filter string) filtering { return func(arguments, Clip) string { return filter } }
+
+func shaped(name string, takes kinds, label func(arguments) string, filter filtering, size sizing) operation {
+	return operation{name: name, takes: takes, label: label, still: true, filters: filters{Shape: filter}, size: size}
+}
+
+// pace returns the edit of a clip's speed with a name. The label shows the factor `by`; the clip lasts longer by the
+// factor `lasts`.
+func pace(name string, by, lasts func(arguments) float64) operation {
+	early := func(a arguments, c Clip) string {
+		paced := a.paced(c, lasts(a))
+		if lasts(a) > 1 && a.during == (Span{}) && c.Rate/lasts(a) < float64(c.FPS) {
+			paced += fmt.Sprintf(",minterpolate=fps=%d:mi_mode=blend:scd=none", c.FPS)
+		}
+		return paced
+	}
+	sound := func(a arguments, c Clip) string { return a.tempo(c, 1/lasts(a)) }
+	return operation{
+		name: name, takes: factor, label: label(name+" %.3gx", by), filters: filters{Early: early, Sound: sound},
+		length: func(a arguments, length float64) float64 { return a.stretched(length, lasts(a)) },
+	}
 }
 
 // shortest is the minimum length of the part that a clip can be cut to, in seconds.
 const shortest = 0.2
 
-// cutOut returns an operation that keeps the part of a clip between two times. The function `kept` returns these
-// times, in seconds.
-func cutOut(name string, kept func(a arguments, length float64) (from, to float64)) operation {
+// cutOut returns an operation that keeps a part of a clip.
+func cutOut(name string, kept interval) operation {
 	span := func(a arguments, length float64) (from, to float64) {
 		if a.unit == share {
 			a.numbers = []float64{length * a.number(1)}
@@ -313,22 +254,17 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 		to = max(to, min(from+shortest, length)) // at least one frame
 		return min(from, max(0, to-shortest)), to
 	}
-	cut := func(filter, times string) func(arguments, Clip) string {
-		return func(a arguments, c Clip) string {
-			from, to := span(a, c.Length)
-			before := ""
-			if filter == "trim" {
-				before = c.filled()
-			}
-			return fmt.Sprintf("%s%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", before, filter, from, to, times)
-		}
+	cut := func(a arguments, c Clip, filter, times string) string {
+		from, to := span(a, c.Length)
+		return fmt.Sprintf("%s=start=%.3f:end=%.3f,%s=PTS-STARTPTS", filter, from, to, times)
 	}
 	return operation{
 		name: name, takes: seconds | share, needs: true,
 		label: func(a arguments) string {
 			switch {
 			case a.unit == share:
-				return strings.NewReplacer("trim", "first", " 50%", " half").Replace(fmt.Sprintf("%s %.0f%%", name, 100*a.number(1)))
+				part := fmt.Sprintf("%s %.0f%%", name, 100*a.number(1))
+				return strings.NewReplacer("trim", "first", " 50%", " half").Replace(part)
 			case name != "trim":
 				return fmt.Sprintf("%s %g s", name, a.number(1))
 			case len(a.numbers) > 1:
@@ -336,7 +272,10 @@ func cutOut(name string, kept func(a arguments, length float64) (from, to float6
 			}
 			return fmt.Sprintf("first %g s", a.number(1))
 		},
-		filters: filters{Early: cut("trim", "setpts"), Sound: cut("atrim", "asetpts")},
+		filters: filters{
+			Early: func(a arguments, c Clip) string { return c.filled() + cut(a, c, "trim", "setpts") },
+			Sound: func(a arguments, c Clip) string { return cut(a, c, "atrim", "asetpts") },
+		},
 		length: func(a arguments, length float64) float64 {
 			from, to := span(a, length)
 			return to - from
@@ -353,9 +292,8 @@ func (c Clip) filled() string {
 	return filters
 }
 
-// gap returns an operation that removes the part of a clip between two times. The function `removed` returns these
-// times, in seconds.
-func gap(name string, removed func(a arguments, length float64) (from, to float64)) operation {
+// gap returns an operation that removes a part of a clip.
+func gap(name string, removed interval) operation {
 	span := func(a arguments, length float64) (from, to float64) {
 		from, to = removed(a, length)
 		to = max(0, min(to, length))
@@ -372,7 +310,8 @@ func gap(name string, removed func(a arguments, length float64) (from, to float6
 		filters: filters{
 			Early: func(a arguments, c Clip) string {
 				from, to := span(a, c.Length)
-				return fmt.Sprintf("%sselect='lt(t,%.3f)+gte(t,%.3[3]f)',setpts='PTS-gte(T,%.3[3]f)*%.3[4]f/TB'", c.filled(), from, to, to-from)
+				return c.filled() + fmt.Sprintf("select='lt(t,%.3f)+gte(t,%.3[2]f)',"+
+					"setpts='PTS-gte(T,%.3[2]f)*%.3[3]f/TB'", from, to, to-from)
 			},
 			Sound: func(a arguments, c Clip) string {
 				from, to := span(a, c.Length)
@@ -387,7 +326,7 @@ func gap(name string, removed func(a arguments, length float64) (from, to float6
 }
 
 func fading(name string, edges kinds) operation {
-	filter := func(name string) func(arguments, Clip) string {
+	filter := func(name string) filtering {
 		return func(a arguments, c Clip) string {
 			lasts := min(a.number(1), c.Length/2)
 			var both []string
@@ -416,14 +355,17 @@ func ofSound(o operation) operation {
 }
 
 func sound(name, filter string) operation {
-	return operation{name: name, filters: filters{Sound: func(arguments, Clip) string { return filter }}}
+	return operation{name: name, filters: filters{Sound: just(filter)}}
 }
 
 func volume(name string, louder bool) operation {
 	return operation{
 		name: name, takes: factor,
 		label: func(a arguments) string {
-			return map[bool]string{true: name, false: fmt.Sprintf("volume %.0f%%", 100*a.volume(louder))}[len(a.numbers) == 0]
+			if len(a.numbers) == 0 {
+				return name
+			}
+			return fmt.Sprintf("volume %.0f%%", 100*a.volume(louder))
 		},
 		filters: filters{Sound: func(a arguments, _ Clip) string {
 			return fmt.Sprintf("volume=%.3f", a.volume(louder)) + map[bool]string{true: ",alimiter=level=false"}[louder]
@@ -443,8 +385,9 @@ func (a arguments) tempo(c Clip, speed float64) string {
 		return chain
 	}
 	from, to := a.during.in(c.Length)
-	return fmt.Sprintf("asplit=3[one][two][three];[one]atrim=end=%.3[1]f[before];[two]atrim=%.3[1]f:%.3[2]f,asetpts=PTS-STARTPTS,%[3]s[paced];"+
-		"[three]atrim=start=%.3[2]f,asetpts=PTS-STARTPTS[after];[before][paced][after]concat=n=3:v=0:a=1", from, to, chain)
+	return fmt.Sprintf("asplit=3[one][two][three];[one]atrim=end=%.3[1]f[before];[two]atrim=%.3[1]f:%.3[2]f,"+
+		"asetpts=PTS-STARTPTS,%[3]s[paced];[three]atrim=start=%.3[2]f,asetpts=PTS-STARTPTS[after];"+
+		"[before][paced][after]concat=n=3:v=0:a=1", from, to, chain)
 }
 
 // paced returns the filters that make the part of a clip that the edit is limited to last longer by a factor.
@@ -461,6 +404,88 @@ func (a arguments) stretched(length, by float64) float64 {
 	return length + (to-from)*(by-1)
 }
 
+// freeze returns the filters that show a frame for longer, and pause those that add as much silence.
+func (a arguments) freeze(c Clip) string {
+	at := min(math.Round(a.numbers[0]*float64(c.FPS))+1, math.Floor(c.Length*float64(c.FPS))) // counted from 1
+	return fmt.Sprintf("fps=%[1]d:start_time=0,loop=loop=%.0[2]f:size=1:start=%.0[3]f,setpts=N/%[1]d/TB",
+		c.FPS, a.held()*float64(c.FPS), max(0, at))
+}
+
+func (a arguments) pause(Clip) string {
+	return fmt.Sprintf("asplit[go][on];[go]atrim=end=%.3[1]f,apad=pad_dur=%.3[2]f[gone];"+
+		"[on]atrim=start=%.3[1]f,asetpts=PTS-STARTPTS[rest];[gone][rest]concat=v=0:a=1", max(0.001, a.numbers[0]), a.held())
+}
+
+// rotate returns the filters that turn a picture. They crop the corners, which show nothing.
+func (a arguments) rotate(Clip) string {
+	if math.Mod(a.degrees(), 90) == 0 {
+		return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[int(a.degrees()/90)]
+	}
+	sin, cos := math.Sincos(a.degrees() * math.Pi / 180)
+	return fmt.Sprintf("rotate=%.5f,crop='iw/(%[2]f+%[3]f*max(iw/ih,ih/iw))':'ih/(%[2]f+%[3]f*max(iw/ih,ih/iw))'",
+		a.degrees()*math.Pi/180, math.Abs(cos), math.Abs(sin))
+}
+
+func (a arguments) rotated(width, height float64) (float64, float64) {
+	if math.Mod(a.degrees(), 180) == 90 {
+		return height, width
+	}
+	return width, height
+}
+
+// crop returns the filter that crops a picture around its subject, unless only a number of pixels is requested.
+func (a arguments) crop(c Clip) string {
+	if a.unit == pixels && a.wanted == 0 {
+		return "null"
+	}
+	return fmt.Sprintf("crop=w='min(iw,max(2,ih*%[1]f))':h='min(ih,max(2,iw/%[1]f))'", a.proportion(1)) + c.around()
+}
+
+func (a arguments) passport(c Clip) string {
+	const format = "crop=w='min(iw,%[1]g*min(ih,max(iw,ih)*%[2]g))':h='min(ih,min(iw/%[1]g,max(iw,ih)*%[2]g))'"
+	return fmt.Sprintf(format, a.proportion(35.0/45), 2*cmp.Or(c.Face, 0.5)) + c.around()
+}
+
+func (a arguments) closeUp(c Clip) string {
+	return fmt.Sprintf("crop='min(iw,max(2,iw/%[1]g))':'min(ih,max(2,ih/%[1]g))'", a.zoom()) + a.aimed(c).around()
+}
+
+func (a arguments) padding() string {
+	bars := map[bool]string{true: "blurred", false: a.colorOr("black")}[a.blurred]
+	return fmt.Sprintf("fit into %s with %s bars", a.shape(1), bars)
+}
+
+// pad returns the filters that add bars.
+func (a arguments) pad(Clip) string {
+	if a.blurred {
+		return fmt.Sprintf("split[over][under];[under]scale='max(iw,ih*%[1]f)':'max(ih,iw/%[1]f)':"+
+			"force_original_aspect_ratio=increase,crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=24[wide];"+
+			"[wide][over]overlay=(W-w)/2:(H-h)/2", a.proportion(1))
+	}
+	return fmt.Sprintf("pad=w='2*ceil(max(iw,ih*%[1]f)/2)':h='2*ceil(max(ih,iw/%[1]f)/2)':x=-1:y=-1:color=%[2]s",
+		a.proportion(1), Hex(a.colorOr("black")))
+}
+
+func (a arguments) letterbox(c Clip) string {
+	return fmt.Sprintf("crop=w='min(iw,ih*%[1]f)':h='min(ih,iw/%[1]f)'%[4]s,pad=%[2]d:%[3]d:-1:-1:black",
+		a.proportion(2.39), c.Width, c.Height, c.around())
+}
+
+func (a arguments) bordering() string {
+	return a.colorOr("white") + map[bool]string{true: " polaroid"}[a.tall] + " border"
+}
+
+func (a arguments) border(c Clip) string {
+	color := Hex(a.colorOr("white"))
+	wide := a.number(max(2, float64(min(c.Width, c.Height))/24*math.Pow(cmp.Or(a.scale, 1), 2)))
+	box := fmt.Sprintf("drawbox=c=%s:t=%.0f", color, wide)
+	if a.tall {
+		foot := min(3*wide, float64(c.Height)/4)
+		box += fmt.Sprintf(",drawbox=c=%s:t=fill:y=ih-%.0f", color, foot) + a.during.Enable(c.Length)
+	}
+	return box
+}
+
 // held returns the duration of a frozen frame, in seconds.
 func (a arguments) held() float64 {
 	if len(a.numbers) > 1 {
@@ -469,8 +494,17 @@ func (a arguments) held() float64 {
 	return 2
 }
 
+// aimed returns the clip with the place that the prompt names, if any, as its subject.
+func (a arguments) aimed(c Clip) Clip {
+	if a.placed {
+		c.Right, c.Down = float64(a.across)/2, float64(a.down)/2
+	}
+	return c
+}
+
 // glide returns the filter that zooms in while the given expression of t grows from 0 to 1, the clip's end.
 func (a arguments) glide(c Clip, expression string) string {
+	c = a.aimed(c)
 	time := fmt.Sprintf("clip((on-1)/%.0f,0,1)", max(1, c.Length*float64(c.FPS)-1)) // on counts from 1
 	hidden := fmt.Sprintf("(1-1/%g)*%s", a.zoom(), strings.ReplaceAll(expression, "t", time))
 	edges := func(side string, center float64) (near, far string) {
@@ -485,13 +519,14 @@ func (a arguments) glide(c Clip, expression string) string {
 
 // Camera returns the filter that shows a part of the picture, whose edges are expressions.
 func Camera(left, right, top, bottom string) string {
-	return fmt.Sprintf("perspective=x0='%[1]s':y0='%[3]s':x1='%[2]s':y1='%[3]s':x2='%[1]s':y2='%[4]s':x3='%[2]s':y3='%[4]s':"+
-		"interpolation=cubic:eval=frame", left, right, top, bottom)
+	return fmt.Sprintf("perspective=x0='%[1]s':y0='%[3]s':x1='%[2]s':y1='%[3]s':x2='%[1]s':y2='%[4]s':x3='%[2]s':"+
+		"y3='%[4]s':interpolation=cubic:eval=frame", left, right, top, bottom)
 }
 
 // around returns the position of a crop around the subject.
 func (c Clip) around() string {
-	return fmt.Sprintf(":x='clip((iw-ow)/2+%.4f*max(iw,ih),0,iw-ow)':y='clip((ih-oh)/2+%.4f*max(iw,ih),0,ih-oh)'", c.Right, c.Down)
+	const format = ":x='clip((iw-ow)/2+%.4f*max(iw,ih),0,iw-ow)':y='clip((ih-oh)/2+%.4f*max(iw,ih),0,ih-oh)'"
+	return fmt.Sprintf(format, c.Right, c.Down)
 }
 
 // Label names the edit for the user, such as "rotate 90°".
@@ -537,7 +572,8 @@ func (e Edit) Opaque() Edit {
 	return e
 }
 
-// Clear reports whether the prompt asks for transparency. Removed reports whether the edit removes the background. Scene returns the words for a painted background, or "".
+// Clear reports whether the prompt asks for transparency. Removed reports whether the edit removes the background.
+// Scene returns the words for a painted background, or "".
 func (e Edit) Clear() bool   { return e.args.clear }
 func (e Edit) Removed() bool { return e.args.removed }
 func (e Edit) Scene() string { return e.args.scene }

@@ -52,10 +52,12 @@ func isKept(all clause, at int) bool {
 		clause(all[:at]).near(at-1).has("keeps") && about(all.near(at)) == Whole && !all.near(at).has("onlys")
 }
 
-// isStory reports whether a clause only says what happened: "my hands were shaking".
+// isStory reports whether a clause only says what happened, or compares: "my hands shook", "I look like a ghost".
 func isStory(c clause) bool {
 	acts := func(p part) bool { return p.class > filler || !p.means.inert() }
-	return c.has("pasts") && !c.has("wishes") && !c.any(acts)
+	at := c.find(func(p part) bool { return p.in("similes") })
+	compares := at == 0 && c.has("pasts") || at > 1 && c[1:at].has("states") && !c[:at].has("wishes")
+	return (compares || c.has("pasts") && !c.has("wishes")) && !c.any(acts)
 }
 
 // ignorePurpose turns the rest of a clause after "so" or "because" into fillers, unless it requests a change: "so the
@@ -68,8 +70,8 @@ func ignorePurpose(rest clause) {
 		case p.class > filler, p.first.sentence != rest[0].first.sentence,
 			edits && !in("states", rest[max(0, i-1)].last.text): // but not "because it is slow"
 			rest = rest[:i]
-		case !edits && !p.means.inert(), p.kinds()&seconds != 0:
-			return
+		case !edits && !p.means.inert() && !rest[:i].has("pasts"), p.kinds()&seconds != 0:
+			return // but not "because I filmed at night"
 		default:
 			continue
 		}
@@ -99,6 +101,10 @@ func measure(all clause) {
 		if list == "" {
 			continue
 		}
+		if down, signed := signAfter(all, i); signed {
+			all[i].class, all[i].means = named, meant(qualities[list][down])
+			continue
+		}
 		near := all.near(i)
 		very := near.has("states") && near.says("verys")
 		too := very || near.says("toos") || near.says("zus") || near.says("excesses")
@@ -113,6 +119,16 @@ func measure(all clause) {
 		}
 		all[i].class, all[i].means = named, meant(qualities[list][map[bool]int{high: 1}[true]])
 	}
+}
+
+// signAfter returns 1 if a percentage with a minus sign follows a part, and 0 for a plus sign: "contrast -20%".
+func signAfter(all clause, at int) (down int, signed bool) {
+	if at+1 == len(all) || all[at+1].kinds() != factor {
+		return 0, false
+	}
+	var by arguments
+	all[at+1].arguments[0].set(&by)
+	return map[byte]int{'-': 1}[by.sign], by.percent && strings.IndexByte("+-", by.sign) >= 0
 }
 
 // rates reports whether a part may belong to a complaint of a quality.
@@ -132,30 +148,35 @@ var cures = map[string]string{
 	"muted": "vivid", "vivid": "muted", "low contrast": "contrast", "contrast": "low contrast", "fog": "contrast",
 	"blur": "sharp", "soft": "sharp", "sharp": "soft", "grainy": "denoise", "darker": "brighter",
 	"brighter": "darker", "warmer": "colder", "colder": "warmer", "red": "less red", "orange": "colder",
-	"yellow": "colder", "blue": "warmer", "gray": "vivid", "louder": "quieter", "quieter": "louder",
-	"faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
+	"yellow": "colder", "blue": "warmer", "green": "less green", "gray": "vivid", "louder": "quieter",
+	"quieter": "louder", "faster": "slow motion", "slow motion": "faster", "rotate": "rotate",
 }
 
 // cure replaces the faults that a prompt complains of with their cures: "it looks washed out" requests contrast, and
 // "too yellow" colder colors. An excess without a cure has no meaning.
 func cure(all clause) {
-	mirrors := all.any(func(p part) bool { return p.isEdit("mirror") })
+	mirrors, cured := all.any(func(p part) bool { return p.isEdit("mirror") }), -1
 	for i := range all {
 		p := &all[i]
 		phrase, name := strings.Join(p.means.phrase, " "), cures[p.means.name()]
-		excess := excessive(all, i) || unwanted(all, i)
+		paired := i > 1 && all[i-1].class == joiner && p.isColor() && (cured == i-2 || all[i-2].states()) // "dark and red"
+		excess := excessive(all, i) || unwanted(all, i) || paired
+		complained := complains(all[:i], p.first.sentence)
 		switch {
-		case mirrors && p.in("turneds") && complains(all[:i], p.first.sentence):
-			p.ignore()
+		case mirrors && complained && (p.isEdit("mirror") || p.in("turneds")):
+			near := all.near(i)
+			near.drop(func(p part) bool { return p.class == content || p.in("turneds") || p.isEdit(Title) && !p.writes() })
+			all.drop(func(p part) bool { return p.isEdit("rotate") && len(p.arguments) == 0 && p.first == p.last })
 			continue
 		case name == "" && !p.means.inert() && (excess || p.isColor() && isFault(all, i, phrase, name)):
 			p.disown()
 			continue
 		case name == "", !excess && !isFault(all, i, phrase, name):
 			continue
-		case in("pales", phrase):
+		case in("pales", phrase) && !all.near(i).has("colorings"):
 			name = "contrast"
 		}
+		cured = i
 		p.means.look, p.means.modifier, p.means.edit = nil, meant(name).modifier, meant(name).edit
 		for k := i - 1; k >= 0 && all[k].class == filler && all[k].last.sentence == p.first.sentence; k-- {
 			if all[k].strength > 1 && !excess {
@@ -172,6 +193,20 @@ func cure(all clause) {
 		all.drop(func(p part) bool { return in("smooths", p.words) })
 	}
 	moderate(all)
+	if cured >= 0 || all.any(func(p part) bool { return in("repairs", p.means.name()) }) {
+		all.dropFixes()
+	}
+}
+
+// dropFixes drops the clauses that only ask for the cure of a complaint: "it hums, remove that", "make it neutral".
+func (c clause) dropFixes() {
+	fixes := func(p part) bool { return p.means.inert() && (p.in("fixes") || p.in("removers")) }
+	for i := range c {
+		near := c.near(i)
+		if near.any(fixes) && !near.any(func(p part) bool { return p.class != filler && !fixes(p) }) {
+			near.drop(fixes)
+		}
+	}
 }
 
 // moderate applies a small amount that a prompt asks for: "way too dark, brighten it a bit", "blur it, not too much".
@@ -179,19 +214,30 @@ func moderate(all clause) {
 	last, brightens := -1, all.any(func(p part) bool { return p.means.name() == "brighter" })
 	for i, p := range all {
 		near, edit := all.near(i), p.means.edit
-		adjusts := p.changes() || p.isGround() || edit != nil && (edit.takes == factor || edit.name == "mirror")
+		adjusts := p.changes() || p.isGround() || edit != nil && (edit.hasDegree())
 		switch {
 		case adjusts:
 			last = i
 			at := near.find(func(other part) bool { return other.first == p.first })
 			all.dropComplaints(p, near.strength(at) < 1)
-		case last >= 0 && p.class != joiner && p.first == near[0].first && near.plain() && near.says("modestly"):
+		case last >= 0 && p.class != joiner && p.first == near[0].first && near.isModest(all[last]):
 			all[last].strength = 0.5
 			near.drop(func(part) bool { return true })
 		case brightens && near.has("barelys") && near.has("sees") && near.plain():
 			near.drop(func(part) bool { return true })
 		}
 	}
+}
+
+// isModest reports whether a clause limits the amount of a change: "not too much", "but not too warm".
+func (c clause) isModest(wish part) bool {
+	other := func(p part) bool {
+		name := p.means.name()
+		return name != "" && name != wish.means.name() && name != cures[wish.means.name()] ||
+			isUnknown(p) && !p.in("extremes")
+	}
+	limits := len(c) > 1 && c[0].class == negation && (c[1].in("toos") || c[1].in("zus") || c[1].names("toos"))
+	return c.plain() && c.says("modestly") || limits && !c.any(other)
 }
 
 // dropComplaints drops the complaints that a part cures. If its change is slight, the complaints are no wishes.
@@ -212,7 +258,9 @@ func (c clause) dropComplaints(wish part, slight bool) {
 func isFault(all clause, at int, phrase, cure string) bool {
 	complained := complains(all[:at], all[at].first.sentence)
 	states := complained && len(all[at].means.phrase) == 1 && all.near(at).count(content) == 0
-	return states && all.has("fixes") || in("faults", phrase) &&
+	seen := all.near(at).find(func(p part) bool { return p.in("seems") })
+	looks := all[at].isColor() && seen > 0 && !all.near(at)[seen-1].in("articles")
+	return states && (looks || all.has("fixes")) || in("faults", phrase) &&
 		(complained || answered(all, at, cure) || in("pales", phrase) && answered(all, at, "contrast"))
 }
 
@@ -235,11 +283,7 @@ func excessive(all clause, at int) bool {
 			break
 		}
 	}
-	after := ""
-	for _, next := range all[at+1 : min(len(all), at+4)] {
-		after += next.first.text
-	}
-	return strings.Contains(after, "すぎ") || strings.Contains(after, "過ぎ")
+	return all[at+1 : min(len(all), at+4)].says("excesses")
 }
 
 // unwanted reports whether a clause only asks to remove a fault: "take out the grain". The verb becomes a filler.
@@ -259,8 +303,12 @@ func (c clause) takesAway() bool { return c.has("removers") || c.has("takes") &&
 // answered reports whether a clause names only a fault, and another clause the cure: "a bit blurry, sharpen it".
 func answered(all clause, at int, cure string) bool {
 	same := func(p part) bool { return p.first.sentence == all[at].first.sentence }
-	return all.any(func(p part) bool { return (p.means.name() == cure || p.in("fixes")) && !same(p) }) &&
-		!all.any(func(p part) bool { return same(p) && p.class != filler && p.first != all[at].first })
+	other := func(p part) bool {
+		fault := p.class == joiner || in("faults", strings.Join(p.means.phrase, " "))
+		return same(p) && p.class != filler && !fault && p.first != all[at].first
+	}
+	return !all.any(other) &&
+		all.any(func(p part) bool { return (p.means.name() == cure || p.in("fixes")) && !same(p) })
 }
 
 // complains reports whether the words of a sentence make a complaint of the fault that follows them.
@@ -291,11 +339,11 @@ func splash(all clause) {
 	}
 	var kept []string
 	for i, p := range all {
-		m := p.means.modifier
-		if i == at || m == nil || hues[m.name] == 0 || all[at].means.name() != personColor && !exempt(all, i) {
+		color := strings.TrimPrefix(p.means.name(), "less ") // "blanco y negro menos el rojo"
+		if i == at || hues[color] == 0 || !p.in("exceptions") && all[at].means.name() != personColor && !exempt(all, i) {
 			continue
 		}
-		kept = append(kept, m.name)
+		kept = append(kept, color)
 		for k := i - 1; k >= 0 && all[k].last.sentence == p.first.sentence &&
 			(all[k].class == filler || isExempting(all[k]) || isPersonWord(all[k])); k-- {
 			all[k].ignore()
@@ -319,7 +367,7 @@ func graying(all clause) int {
 		return name == "grayscale" || name == personColor || whole && (name == "gray" || p.in("desaturates"))
 	})
 	if at < 0 && all.has("onlys") && all.has("incolors") {
-		at = all.find(func(p part) bool { return p.in("keeps") }) // "keep only the red in color"
+		at = all.find(func(p part) bool { return p.in("keeps") || all[0].in("onlys") }) // "keep only the red in color"
 	}
 	return at
 }
@@ -380,6 +428,12 @@ func spareTime(all clause) {
 		if p.means.edit == nil || !p.means.edit.isSpan() || p.isEdit(middle) {
 			continue
 		}
+		after := i + 1 + all[i+1:].find(func(p part) bool { return len(p.arguments) == 0 })
+		if in("excluders", all[after].words) {
+			all[after].ignore()
+			all[i].spares = true
+			continue
+		}
 		k := i - 1
 		for k > 0 && all[k].last.sentence == p.first.sentence &&
 			!in("exceptions", all[k].words) && !all[k].in("buts") &&
@@ -410,9 +464,16 @@ func spareTime(all clause) {
 // stay turns a clause that says what must not change into a negation: "die Helligkeit soll so bleiben".
 func stay(all clause) {
 	edits := func(p part) bool { return p.changes() || p.means.edit != nil && !p.isGround() }
-	for i := range all {
-		if in("stays", all[i].words) && !all.near(i).any(edits) {
-			all.near(i)[0].class = negation
+	for i, p := range all {
+		near := all.near(i)
+		switch {
+		case in("remains", p.words) && all[:i].any(func(p part) bool { return p.spares }):
+			near.drop(func(p part) bool { return p.class == content }) // "except the last second, that stays loud"
+		case in("remains", p.words) && near.any(part.changes) && !near.hasEdit() && near.count(turning) == 0:
+			near.drop(part.changes)
+			near[0].class = negation
+		case in("stays", p.words) && !near.any(edits):
+			near[0].class = negation
 		}
 	}
 }

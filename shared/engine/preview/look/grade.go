@@ -3,6 +3,7 @@ package look
 import (
 	"math"
 
+	"cutroom/shared/engine/preview/look/noise"
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
@@ -187,4 +188,74 @@ func clamp(v float64) float64 {
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)
+}
+
+// Statistics describes a picture's colors: the mean and standard deviation of Oklab's L, A and B.
+type Statistics struct{ Mean, Spread [3]float64 }
+
+// Measure reads pixels of three bytes each: red, green, blue.
+func Measure(pixels []byte) Statistics {
+	var s Statistics
+	count := float64(len(pixels) / 3)
+	for i := 0; i+2 < len(pixels); i += 3 {
+		c := oklab.FromSRGB(float64(pixels[i])/255, float64(pixels[i+1])/255, float64(pixels[i+2])/255)
+		for axis, v := range [3]float64{c.L, c.A, c.B} {
+			s.Mean[axis] += v / count
+			s.Spread[axis] += v * v / count
+		}
+	}
+	for axis, mean := range s.Mean {
+		s.Spread[axis] = math.Sqrt(max(0, s.Spread[axis]-mean*mean))
+	}
+	return s
+}
+
+// Transfer returns the color change that gives a picture with the first statistics the colors of the second (Reinhard
+// et al., "Color Transfer between Images", 2001). The contrast change is limited, so that a reference in one flat color
+// does not wipe out the picture.
+func Transfer(from, to Statistics) *LUT {
+	var change [3]float64
+	for axis, least := range [3]float64{0.08, 0.012, 0.012} {
+		change[axis] = max(0.45, min(2.2, math.Hypot(to.Spread[axis], least)/math.Hypot(from.Spread[axis], least)))
+	}
+	return NewLUT(func(c oklab.Color) oklab.Color {
+		out := [3]float64{c.L, c.A, c.B}
+		for axis, v := range out {
+			out[axis] = to.Mean[axis] + change[axis]*(v-from.Mean[axis])
+		}
+		// Keep half of the picture's own lightness contrast, which carries the scene.
+		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
+		// Reduce color casts in black and white, which no light would cause.
+		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
+		k = 0.35 + 0.65*k
+		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}
+	})
+}
+
+// Variation returns the small change that a seed makes to every look: a tint in a random direction, and slightly
+// different light and contrast.
+func Variation(seed uint32) *LUT {
+	source := noise.NewSource(uint64(seed), 100)
+	return NewLUT(tint(source.Float()*360, 0.016), light(source.Between(-0.012, 0.012)),
+		contrast(source.Between(0.97, 1.04), 0.5))
+}
+
+// enhance returns corrections that suit any picture, as a careful editor makes them.
+func enhance() []Op {
+	return []Op{
+		Clarity{0.06, 0.3},
+		Clarity{0.004, 0.4},
+		grade(contrast(1.24, 0.5), light(0.03), vibrance(1.35), splitTone(240, 0.01, 80, 0.006)),
+	}
+}
+
+// Reference returns the look for a request with a reference image but no words. It turns the picture into a painting,
+// and the engine applies the image's colors.
+func Reference(seed uint32) Look {
+	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
+	return Look{Seed: seed, Ops: []Op{
+		touch.dragged(0.008),
+		Flatten{0.006}, Clarity{0.03, 0.5}, Grade{Variation(seed)},
+		add(touch.ridges(0.14)),
+	}}
 }

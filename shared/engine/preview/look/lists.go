@@ -42,7 +42,7 @@ type context struct {
 }
 
 var contexts = sync.OnceValue(func() []context {
-	named := map[string]class{"content": content, "filler": filler, "joiner": joiner, "thing": thing}
+	named := map[string]class{"filler": filler, "joiner": joiner, "thing": thing, "negation": negation}
 	var found []context
 	for name, list := range lists() {
 		if fields := strings.Fields(name); len(fields) == 3 {

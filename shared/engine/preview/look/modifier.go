@@ -70,7 +70,46 @@ func modifiers() []modifier {
 		{"purple", color(305, 0.13, -0.01)}, {"pink", color(352, 0.125, 0.02)}, {"brown", color(58, 0.065, -0.06)},
 		{"white", by(saturate(0.3), light(0.17), contrast(0.85, 0.75))},
 		{"black", by(saturate(0.4), light(-0.2), contrast(1.15, 0.4))},
-		{"less red", by(shift(26, 50, 0, 0.6))},
+		{"less red", by(shift(26, 50, 0, 0.6))}, {"less green", by(shift(142, 50, 0, 0.6))},
 		{"gray", by(saturate(0.08), contrast(1.1, 0.5))},
 	}
+}
+
+// stronger multiplies the effect of operations by a factor.
+func stronger(ops []Op, by float64) []Op {
+	if by == 1 {
+		return ops
+	}
+	scaled := make([]Op, len(ops))
+	for i, op := range ops {
+		switch op := op.(type) {
+		case Grade:
+			lut := op.LUT
+			scaled[i] = Grade{LUTOf(func(r, g, b float64) (float64, float64, float64) {
+				red, green, blue := lut.At(r, g, b)
+				return r + (red-r)*by, g + (green-g)*by, b + (blue-b)*by
+			})}
+		case Smooth:
+			scaled[i] = Smooth{op.Radius * by, op.Range}
+		case Clarity:
+			scaled[i] = Clarity{op.Radius, op.Amount * by}
+		case Bloom:
+			scaled[i] = Bloom{op.Radius, op.Threshold, op.Amount * by}
+		case Blur:
+			scaled[i] = Blur{op.Radius * by}
+		case Layer:
+			neutral := map[Mode]float32{Multiply: 1, Screen: 0, Add: 0.5}[op.Mode]
+			texture := op.Texture
+			op.Texture = func(s *Sheet) {
+				texture(s)
+				for i, v := range s.Values {
+					s.Values[i] = min(max(neutral+(v-neutral)*float32(by), 0), 1)
+				}
+			}
+			scaled[i] = op
+		default:
+			scaled[i] = op
+		}
+	}
+	return scaled
 }

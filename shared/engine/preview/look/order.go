@@ -42,6 +42,9 @@ func (o *ordered) turnHalf() {
 	o.given, o.edit.args = angle, arguments{unit: angle, numbers: []float64{180}}
 }
 
+// hasDegree reports whether a factor gives the amount of an edit, such as a zoom.
+func (o *operation) hasDegree() bool { return o.takes&^place == factor }
+
 // isSpan reports whether an edit keeps the first, the last or the middle seconds.
 func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
 
@@ -115,7 +118,7 @@ func (c *orders) add(e Edit) {
 func (o ordered) explains(p part) bool {
 	timed := o.given&seconds != 0 || o.edit.isSpan()
 	return o.edit.name == "mirror" && p.in("horizontals") || o.edit.name == "border" && p.in("rings") ||
-		o.edit.takes == factor && p.in("particles") || o.edit.OnlySound() && p.in("sounds") ||
+		o.edit.hasDegree() && p.in("particles") || o.edit.OnlySound() && p.in("sounds") ||
 		o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
 		o.given&units()[p.first.text] != 0 || o.given&pixels != 0 && p.in("sizes") ||
 		p.class != named && timed && (p.in("spans") || p.in("keeps") || p.in("onlys"))
@@ -145,6 +148,9 @@ func (c *orders) collect() {
 func (c *orders) ordered(at int) ordered {
 	p := c.clause[at]
 	o := ordered{at: at, edit: Edit{operation: p.means.edit, Phrase: c.prompt[p.first.from:p.last.to]}}
+	if p.isEdit("letterbox") && c.clause.has("rings") {
+		o.edit.operation, o.edit.args.color = meant("border").edit, "black"
+	}
 	o.spans, o.portion = o.edit.isSpan(), p.isPortion()
 	o.limits = o.spans && isSegment(c.clause, at)
 	for _, a := range p.arguments {
@@ -267,7 +273,7 @@ func (c *orders) freeze(o *ordered) {
 // degree applies a word for the degree instead of a number: "a bit louder".
 func (c *orders) degree(o *ordered) {
 	s := c.clause.strength(o.at)
-	if s == 1 || o.given != 0 || o.edit.takes != factor || o.edit.name == Loop || o.edit.name == Upscale {
+	if s == 1 || o.given&^place != 0 || !o.edit.hasDegree() || o.edit.name == Loop || o.edit.name == Upscale {
 		return
 	}
 	o.edit.args.numbers = []float64{3}
@@ -359,8 +365,8 @@ func (p part) isPortion() bool {
 	return p.means.edit != nil && p.means.edit.isSpan() && !slices.ContainsFunc(p.means.phrase, other)
 }
 
-// isLone reports whether a prompt only asks for a part of the clip: "just the last 2 seconds, please". Requests without
-// unknown words may stand next to it: "first 3 seconds, mute".
+// isLone reports whether a prompt only asks for a part of the clip: "just the last 2 seconds, please". Requests
+// without unknown words may stand next to it: "first 3 seconds, mute".
 func isLone(all clause) bool {
 	for i, p := range all {
 		plain := p.in("keeps") || p.in("onlys") || p.in("articles") || p.whole || p.in("plains") || p.class == joiner
@@ -537,7 +543,7 @@ func (c *orders) implied(name string, at int) ordered {
 
 // implyCut adds the cut that a clause requests by its seconds. It needs a verb, unless both ends are given.
 func (c *orders) implyCut() {
-	keeps := c.clause.any(func(p part) bool { return p.class == filler && (p.in("keeps") || p.in("onlys")) })
+	keeps := c.alone || c.clause.any(func(p part) bool { return p.class == filler && (p.in("keeps") || p.in("onlys")) })
 	removal := func(p part) bool { return p.means.edit != nil && p.in("removals") }
 	cuts := !keeps && (c.clause.removes() || c.clause.any(removal))
 	keeps = keeps || c.clause.hasEdit() // "crop from 1 s to 3 s"

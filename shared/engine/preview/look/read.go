@@ -70,7 +70,7 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		pass(all)
 	}
 	split := clauses(all)
-	asked.lone = isLone(all)
+	asked.lone, asked.alone = isLone(all), all.any(func(p part) bool { return in("rests", p.words) })
 	areas, spans := asked.areas(prompt, split), asked.orders(prompt, split)
 	asked.pad()
 	f := following{request: &asked, split: split, areas: areas, spans: spans, described: known != nil}
@@ -138,7 +138,8 @@ func (f *following) follow(i int) {
 	c, area := f.split[i], f.areas[i]
 	if c.cancelled() {
 		asks := func(c clause) bool { return !c.cancelled() && (c.changes() || c.hasEdit() || c.count(content) > 0) }
-		if f.kept = true; excludes(c) && len(f.split) > 1 || doubts(c) && !slices.ContainsFunc(f.split, asks) {
+		limits := excludes(c) && len(f.split) > 1 && !f.respects(c)
+		if f.kept = true; limits || doubts(c) && !slices.ContainsFunc(f.split, asks) {
 			f.ignore(c)
 		}
 		return
@@ -161,6 +162,16 @@ func (f *following) follow(i int) {
 	followed, left := to.follow(c, &f.generic[area])
 	f.ignored = append(f.ignored, left...)
 	f.other = f.other || followed || len(left) > 0
+}
+
+// respects reports whether the edits keep what a negated clause names: "keep the colors", "don't cut off my head".
+func (f *following) respects(c clause) bool {
+	recolors := func(c clause) bool {
+		return !c.negated() && c.any(func(p part) bool { return p.changes() && !in("colorless", p.means.name()) })
+	}
+	others := c.any(func(p part) bool { return p.class == content && !p.in("colorings") && !in("stays", p.words) })
+	return c.has("colorings") && !others && !slices.ContainsFunc(f.split, recolors) || c.count(placing) > 0 ||
+		c.removes() && (c.has("heads") || !slices.ContainsFunc(f.edits, Edit.Centers))
 }
 
 func (f *following) ignore(c clause) {

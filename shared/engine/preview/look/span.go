@@ -110,7 +110,21 @@ func (l *limits) read(c clause, found []ordered) {
 	if len(l.named) == 0 {
 		l.span, l.named = between(c, len(found) > 0)
 	}
+	if changes := len(found) > 0 || c.changes(); changes && len(l.named) == 0 {
+		l.edge(c)
+	}
 	l.refused = l.vague
+}
+
+// edge limits the changes to the first or the last seconds if the clause names an end of the clip: "at the end".
+func (l *limits) edge(c clause) {
+	const short = 2
+	for i, p := range c {
+		if k := p.kinds(); p.class == content && (k == start || k == end) && c.follows("ats", i) {
+			l.vague = len(l.named) > 0
+			l.span, l.named = map[kinds]Span{start: {To: short}, end: {From: -short}}[k], append(l.named, i)
+		}
+	}
 }
 
 // apply limits an edit, or makes a fade at an end of the clip as long as the part. It returns false if it cannot.
@@ -157,7 +171,7 @@ func isSegment(c clause, at int) bool {
 		return true
 	}
 	p := c[at]
-	if len(p.means.phrase) > 2 && !isUnspaced([]rune(p.first.text)[0]) || p.in("keeps") {
+	if len(p.means.phrase) > 2 && !p.isPortion() && !isUnspaced([]rune(p.first.text)[0]) || p.in("keeps") {
 		return false
 	}
 	changes := func(p part) bool {
@@ -192,7 +206,7 @@ func isWhen(c clause) bool {
 				return false
 			}
 		case len(p.arguments) > 0:
-			timed = timed || p.kinds() == seconds
+			timed = timed || p.kinds()&^(start|end) == 0 || p.kinds() == seconds
 		case p.class == joiner && first == i:
 			first++
 		case p.class != filler && !isTimely(p.first.text) && !isDigit(p.first.text, 0):

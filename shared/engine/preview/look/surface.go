@@ -85,3 +85,118 @@ func grain(amount, size float64) Texture {
 		s.fill(func(x, y float64) float64 { return 0.5 + amount*coarse.between(x*coarse.Unit, y*coarse.Unit) })
 	}
 }
+
+// Textures of screens and printing presses.
+
+// dots is a halftone screen for Add layers. Its values are centered on 1/2. cell is in units, angle in degrees.
+func dots(amplitude, cell, angle float64) Texture {
+	sin, cos := math.Sincos(angle * math.Pi / 180)
+	return func(s *Sheet) {
+		source := s.source(20)
+		dx, dy := source.Float()*cell, source.Float()*cell
+		s.fill(func(x, y float64) float64 {
+			u, v := ((x+dx)*cos+(y+dy)*sin)/cell, ((y+dy)*cos-(x+dx)*sin)/cell
+			return 0.5 + amplitude*0.5*math.Cos(u*2*math.Pi)*math.Cos(v*2*math.Pi)
+		})
+	}
+}
+
+// bayer is an ordered dither aligned with Pixelate blocks, for Add layers. Its values are centered on 1/2.
+func bayer(amplitude, block float64) Texture {
+	matrix := [4][4]float64{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
+	return func(s *Sheet) {
+		side := Pixels(block, int(s.Unit), int(s.Unit))
+		s.rows(func(row int) {
+			for i := range s.Width {
+				threshold := (matrix[row/side%4][i/side%4] + 0.5) / 16
+				s.Values[row*s.Width+i] = float32(0.5 + amplitude*(threshold-0.5))
+			}
+		})
+	}
+}
+
+// scanlines draws the lines of a picture tube, for Multiply layers.
+func scanlines(depth, every float64) Texture {
+	return func(s *Sheet) {
+		s.fill(func(_, y float64) float64 {
+			return 1 - depth*(0.5-0.5*math.Cos(y/every*2*math.Pi))
+		})
+	}
+}
+
+// tape draws videotape noise: short dashes along the lines and torn bands, for Screen layers.
+func tape(amount float64) Texture {
+	return func(s *Sheet) {
+		source := s.source(22)
+		_, height := s.aspect()
+		band, at := s.field(23), source.Float()*height
+		s.fill(func(x, y float64) float64 {
+			line := math.Floor(y * 240)
+			dash := smoothstep(0.62, 0.95, band.At(x*14+line*7.7, line*3.3+0.5))
+			torn := bell((y-at)/0.025) * smoothstep(0.1, 0.7, band.At(x*5+line*13.1, line*5.7))
+			return amount * (0.35*dash + torn)
+		})
+	}
+}
+
+// cells divides the picture into similar pieces around scattered points (a Voronoi diagram) that
+// continue seamlessly at the borders.
+type cells struct {
+	perUnit float64
+	purpose uint64
+}
+
+type diagram struct {
+	columns, rows int
+	width, height float64
+	points        [][2]float64
+}
+
+func (c *cells) on(s *Sheet) diagram {
+	d := diagram{}
+	d.width, d.height = s.aspect()
+	d.columns, d.rows = max(3, int(d.width*c.perUnit)), max(3, int(d.height*c.perUnit))
+	source := s.source(60 + c.purpose)
+	for range d.columns * d.rows {
+		d.points = append(d.points, [2]float64{source.Float(), source.Float()})
+	}
+	return d
+}
+
+// nearest returns the distances from (x, y) to the nearest two points, in cells.
+func (d diagram) nearest(x, y float64) (first, second float64) {
+	u, v := x/d.width*float64(d.columns), y/d.height*float64(d.rows)
+	cu, cv := math.Floor(u), math.Floor(v)
+	first, second = 9, 9
+	for j := -1; j <= 1; j++ {
+		row := wrap(int(cv)+j, d.rows) * d.columns
+		for i := -1; i <= 1; i++ {
+			p := d.points[row+wrap(int(cu)+i, d.columns)]
+			du, dv := cu+float64(i)+p[0]-u, cv+float64(j)+p[1]-v
+			if distance := du*du + dv*dv; distance < first {
+				first, second = distance, first
+			} else if distance < second {
+				second = distance
+			}
+		}
+	}
+	return math.Sqrt(first), math.Sqrt(second)
+}
+
+// caustics draws the web of light that waves cast, for Screen layers.
+func (c *cells) caustics(amount float64) Texture {
+	return func(s *Sheet) {
+		d := c.on(s)
+		// The threads are soft, and at least a twentieth of a unit wide.
+		threads := s.smooth(1.0/360, func(x, y float64) float64 {
+			// Bend the threads so that they still join at opposite borders.
+			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
+			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
+			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))
+			first, second := d.nearest(u, v)
+			thread := smoothstep(0.42, 0, second-first)
+			return amount * thread * thread
+		})
+		s.fill(threads.at)
+	}
+}

@@ -37,6 +37,9 @@ func tokenize(text string) []token {
 		case isUnspaced(r), strings.ContainsRune(emoji, r):
 			end(at)
 			found = append(found, token{text: string(r), from: at, to: at + utf8.RuneLen(r), sentence: sentence})
+			if r == 'で' && (strings.HasSuffix(text[:at], "の") || strings.HasSuffix(text[:at], "まま")) {
+				sentence++ // 青いので直して
+			}
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && from >= 0:
 			if from < 0 {
 				from = at

@@ -2,7 +2,12 @@
 package person
 
 import (
+	_ "embed"
+	"fmt"
 	"math"
+	"sync"
+
+	pigo "github.com/esimov/pigo/core"
 
 	"cutroom/shared/domain/catalog"
 )
@@ -73,4 +78,113 @@ func isCut(last, next []byte) bool {
 		sum += max(int(v)-int(last[i]), int(last[i])-int(v))
 	}
 	return sum > most*len(next)
+}
+
+// facefinder is the face classifier from package pigo (MIT, Endre Simo), a cascade of decision trees after Nenad
+// Markuš, "Object Detection with Pixel Intensity Comparisons Organized in Decision Trees".
+//
+//go:embed facefinder
+var facefinder []byte
+
+// classifier loads the face detector, which is safe for concurrent use.
+var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
+	found, err := pigo.NewPigo().Unpack(facefinder)
+	if err != nil {
+		return nil, fmt.Errorf("person: the face classifier: %w", err)
+	}
+	return found, nil
+})
+
+const (
+	// A face is at least minFace pixels wide.
+	minFace = 22
+	// Frontal faces score 20 and more. Other detections score below 5.
+	minQuality = 9
+)
+
+// The lengths of a Face are fractions of the picture's width.
+type Face struct {
+	// X and Y are the center. Size is the width and height without the hair.
+	X, Y, Size float64
+}
+
+// Faces returns the frontal faces in a picture with three bytes per pixel.
+func Faces(picture []byte, size catalog.Size) ([]Face, error) {
+	if min(size.Width, size.Height) < minFace {
+		return nil, nil
+	}
+	finder, err := classifier()
+	if err != nil {
+		return nil, err
+	}
+	gray := make([]uint8, size.Width*size.Height)
+	for i := range gray {
+		p := picture[3*i:][:3]
+		gray[i] = uint8((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
+	}
+	detections := finder.RunCascade(pigo.CascadeParams{
+		MinSize: minFace, MaxSize: min(size.Width, size.Height), ShiftFactor: 0.1, ScaleFactor: 1.1,
+		ImageParams: pigo.ImageParams{Pixels: gray, Rows: size.Height, Cols: size.Width, Dim: size.Width},
+	}, 0)
+	var faces []Face
+	for _, d := range finder.ClusterDetections(detections, 0.2) {
+		if d.Q >= minQuality {
+			width := float64(size.Width)
+			faces = append(faces, Face{float64(d.Col) / width, float64(d.Row) / width, float64(d.Scale) / width})
+		}
+	}
+	return faces, nil
+}
+
+const (
+	// reach is the distance, in pixels of a mask, to the pixels that decide about an uncertain one.
+	reach = 3
+	// Below unlikely and above likely, a pixel of a mask is sure.
+	unlikely, likely = 20, 235
+)
+
+// Refine returns a mask of the picture's size, which is a whole number of times larger than the given mask. At edges,
+// each pixel gets the mean of the sure pixels around it with similar colors. small is the picture at the mask's size.
+// It is a joint bilateral upsampling (Kopf et al., 2007).
+func Refine(mask, small []byte, size catalog.Size, picture []byte, by int) []byte {
+	var sure [256]float32
+	for v := range sure {
+		d := float32(v)/127.5 - 1
+		sure[v] = d*d*d*d + 0.001
+	}
+	var alike [3*255 + 1]float32
+	for d := range alike {
+		alike[d] = float32(math.Exp(-float64(d*d)/(2*30*30))) + 0.0001
+	}
+	near := make([]float32, by*(2*reach+1))
+	for i := range near {
+		d := float64(i/by-reach) - (float64(i%by)+0.5)/float64(by) + 0.5
+		near[i] = float32(math.Exp(-d * d / (2 * reach * reach / 4)))
+	}
+	fine, width := make([]byte, len(mask)*by*by), size.Width*by
+	for at, v := range mask {
+		x, y := at%size.Width, at/size.Width
+		left, right := max(0, x-reach), min(size.Width, x+reach+1)
+		top, bottom := max(0, y-reach), min(size.Height, y+reach+1)
+		for i := range by * by {
+			to := (y*by+i/by)*width + x*by + i%by
+			if fine[to] = v; v > likely || v < unlikely {
+				continue
+			}
+			r, g, b := int(picture[3*to]), int(picture[3*to+1]), int(picture[3*to+2])
+			var sum, weights float32
+			for row := top; row < bottom; row++ {
+				down := near[(row-y+reach)*by+i/by]
+				for column := left; column < right; column++ {
+					from := row*size.Width + column
+					c := small[3*from:][:3]
+					d := max(r-int(c[0]), int(c[0])-r) + max(g-int(c[1]), int(c[1])-g) + max(b-int(c[2]), int(c[2])-b)
+					weight := down * near[(column-x+reach)*by+i%by] * alike[d] * sure[mask[from]]
+					sum, weights = sum+weight*float32(mask[from]), weights+weight
+				}
+			}
+			fine[to] = byte(sum/weights + 0.5)
+		}
+	}
+	return fine
 }

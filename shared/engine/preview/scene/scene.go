@@ -7,7 +7,12 @@ package scene
 
 import (
 	"context"
+	_ "embed"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -55,3 +60,98 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 }
 
 func level(v, dither float64) byte { return byte(clamp(v+dither/255)*255 + 0.5) }
+
+// Choose returns the scene for a prompt. Words choose the place and the time of day. The rest of the prompt and the
+// seed vary the scene, so that no two scenes are the same.
+func Choose(prompt string, seed uint32) Scene {
+	words := wordsOf(prompt)
+	source := noise.NewSource(uint64(seed), 0)
+	for _, word := range words {
+		for _, r := range word {
+			source = noise.NewSource(source.Uint64(), uint64(r))
+		}
+	}
+	own := uint32(source.Uint64())
+	light := lights.first(words)
+	if light == "" {
+		light = []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)]
+	}
+	switch places.first(words) {
+	case "bay":
+		return bay(own, light)
+	case "mountains":
+		return mountains(own, light, snow.first(words) != "")
+	case "city":
+		return city(own, light)
+	case "aurora":
+		return aurora(own)
+	case "nebula":
+		return nebula(own)
+	}
+	return flow(own)
+}
+
+func wordsOf(prompt string) []string {
+	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+// meanings maps words to meanings, such as the name of a place.
+type meanings map[string]string
+
+//go:embed words.txt
+var wordsFile string
+
+// meaningsOf returns the meanings of a kind in the file.
+func meaningsOf(kind string) meanings {
+	m := meanings{}
+	for line := range strings.Lines(wordsFile) {
+		name, list, _ := strings.Cut(line, ": ")
+		if meaning, found := strings.CutPrefix(name, kind+" "); found {
+			for _, word := range strings.Fields(list) {
+				m[word] = meaning
+			}
+		}
+	}
+	return m
+}
+
+var lights, places, snow = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow")
+
+func (m meanings) first(words []string) string {
+	for _, word := range words {
+		if meaning, known := m[word]; known {
+			return meaning
+		}
+	}
+	return ""
+}
+
+type Result struct {
+	// Understood names the requested place and light. It may be empty.
+	Understood []string
+
+	place, light string
+}
+
+func Names() []string { return slices.Compact(slices.Sorted(maps.Values(places))) }
+
+func Read(prompt string) Result {
+	words := wordsOf(prompt)
+	r := Result{place: places.first(words), light: lights.first(words)}
+	for _, name := range []string{r.place, r.light} {
+		if name != "" {
+			r.Understood = append(r.Understood, name)
+		}
+	}
+	return r
+}
+
+// Place returns the subject that the words name, such as "bay", or "".
+func Place(prompt string) string { return places.first(wordsOf(prompt)) }
+
+// Shows reports whether a prompt's word names something in the scene.
+func (r Result) Shows(word string) bool {
+	at := []string{word}
+	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||
+		r.place == "mountains" && snow.first(at) != "" || r.place == "aurora" && places.first(at) == "mountains"
+}

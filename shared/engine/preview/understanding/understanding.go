@@ -2,7 +2,9 @@
 package understanding
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,19 +127,18 @@ func ofLook(asked Request) Result {
 	if opaque {
 		r.Notice = strings.TrimSpace("A video is an MP4, which cannot be transparent, so its background becomes white. Try “green screen”. " + r.Notice)
 	}
-	if len(undrawn) > 0 {
-		r.Ignored = append(r.Ignored, undrawn...)
-		r.Notice = strings.TrimSpace(fmt.Sprintf("The text is written without %s, which the font lacks. %s", quoted(undrawn), r.Notice))
-	}
-	if len(unwritten) > 0 {
-		r.Ignored = append(r.Ignored, unwritten...)
-		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs a text in Latin, Greek or Cyrillic letters. %s", quoted(unwritten), r.Notice))
-	}
-	if len(unfit) > 0 {
-		r.Ignored = append(r.Ignored, unfit...)
-		r.Notice = strings.TrimSpace(fmt.Sprintf("%s was not done: it needs %s. %s", quoted(unfit), needed(asked), r.Notice))
-	}
+	r.lack(undrawn, "The text is written without %s, which the font lacks. %s")
+	r.lack(unwritten, "%s was not done: it needs a text in Latin, Greek or Cyrillic letters. %s")
+	r.lack(unfit, "%s was not done: it needs "+needed(asked)+". %s")
 	return r
+}
+
+// lack adds ignored parts, and a sentence about them at the start of the notice.
+func (r *Result) lack(parts []string, format string) {
+	if len(parts) > 0 {
+		r.Ignored = append(r.Ignored, parts...)
+		r.Notice = strings.TrimSpace(fmt.Sprintf(format, quoted(parts), r.Notice))
+	}
 }
 
 // examples has prompts that work, by the topic of a prompt that does not.
@@ -211,7 +212,7 @@ func needed(asked Request) string {
 func ofScene(asked Request) Result {
 	painted := scene.Read(asked.Prompt)
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
-	r := Result{Understood: slices.Clone(painted.Understood)}
+	r := Result{Understood: append([]string{}, painted.Understood...)}
 	for _, phrase := range read.Ignored {
 		if !slices.Contains(painted.Understood, phrase) { // the scene already shows the second mood's light
 			r.Ignored = append(r.Ignored, phrase)
@@ -221,9 +222,6 @@ func ofScene(asked Request) Result {
 		if !slices.Contains(r.Understood, name) {
 			r.Understood = append(r.Understood, name)
 		}
-	}
-	if r.Understood == nil {
-		r.Understood = []string{}
 	}
 	const can = "The preview engine paints one of a few scenes: a bay, mountains, a city, northern lights, a nebula, or " +
 		"flowing colors."
@@ -257,3 +255,36 @@ func (r Result) Forecast() string {
 }
 
 func quoted(parts []string) string { return "“" + strings.Join(parts, "”, “") + "”" }
+
+type Ignored struct {
+	Why string `json:"why"`
+	// Unless names another field, or is empty. The field has an effect only if the other field is set.
+	Unless string `json:"unless,omitempty"`
+}
+
+// Ignores returns the fields of a model's form that are ignored, by name.
+func Ignores(m *catalog.Model) map[string]Ignored {
+	ignored := map[string]Ignored{}
+	if _, offered := m.Form.Field("self_anchor"); offered {
+		ignored["self_anchor"] = Ignored{
+			Why:    "The preview engine uses this field only with a reference image, whose colors it applies.",
+			Unless: "reference_image",
+		}
+	}
+	return ignored
+}
+
+// Unsupported returns why the engine makes no edits of a kind, or "".
+func Unsupported(kind catalog.Kind) string {
+	if kind == catalog.TryOn {
+		return "Try-on needs a GPU engine: set CUTROOM_ENGINE on the server to connect one."
+	}
+	return ""
+}
+
+// Same reports whether two models make the same edits.
+func Same(a, b *catalog.Model) bool {
+	families := map[catalog.Kind]catalog.Kind{catalog.Restyle: catalog.Edit, catalog.Clip: catalog.Edit}
+	family := func(m *catalog.Model) catalog.Kind { return cmp.Or(families[m.Kind], m.Kind) }
+	return family(a) == family(b) && a.FPS == b.FPS && maps.Equal(a.Sizes, b.Sizes)
+}
