@@ -104,15 +104,16 @@ func (b *body) limit() {
 // Read returns os.ErrDeadlineExceeded if the peer stalls, is too slow or takes too long.
 func (b *body) Read(p []byte) (int, error) {
 	b.expecting = false
-	b.due = b.due.Add(time.Since(b.returned))
-	b.limit()
-	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
-	b.returned = time.Now()
-	b.credit(n)
-	if err != nil {
-		b.ended = true
+	if !b.arrived {
+		b.due = b.due.Add(time.Since(b.returned))
+		b.limit()
 	}
+	n, err := b.ReadCloser.Read(p)
+	if b.read += int64(n); !b.arrived {
+		b.returned = time.Now()
+		b.credit(n)
+	}
+	b.ended = b.ended || err != nil
 	if errors.Is(err, io.EOF) {
 		b.complete = true
 		if b.arrived {
@@ -133,7 +134,7 @@ func (b *body) credit(bytes int) {
 }
 
 func (b *body) trust() {
-	if b == nil || b.ended {
+	if b == nil || b.ended || b.arrived {
 		return
 	}
 	b.due = b.due.Add(b.pace.grace - b.grace)

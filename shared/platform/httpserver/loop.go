@@ -392,20 +392,23 @@ func parseHead(text []byte) (h loopHead, ok bool) {
 	h.size, h.length = end+len("\r\n\r\n"), -1
 	line, rest, _ := strings.Cut(string(text[:end+len("\r\n")]), "\r\n")
 	h.path, ok = strings.CutSuffix(line[len("POST "):], " HTTP/1.1")
-	fields := strings.Count(rest, "\r\n")
+	fields := strings.Count(rest, "\n")
 	if !ok || !isPlainPath(h.path) || fields > maxFields {
 		return h, false
 	}
 	h.header = make(http.Header, fields)
 	values := make([]string, fields) // one allocation for all fields
 	for i := range values {
-		line, rest, _ = strings.Cut(rest, "\r\n")
-		name, value, found := strings.Cut(line, ":")
-		name, valid := canonicalName(name)
-		if !found || !valid || !isPlain(value) {
+		end, colon := strings.IndexByte(rest, '\n'), strings.IndexByte(rest, ':')
+		if colon < 0 || colon > end || rest[end-1] != '\r' {
 			return h, false
 		}
-		value = strings.Trim(value, " ")
+		name, valid := canonicalName(rest[:colon])
+		value := rest[colon+1 : end-1]
+		if !valid || !isPlain(value) {
+			return h, false
+		}
+		rest, value = rest[end+1:], strings.Trim(value, " ")
 		if !h.note(name, value) {
 			return h, false
 		}

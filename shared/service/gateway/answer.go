@@ -29,8 +29,9 @@ const maxEdits = 10_000
 // A response is in memory twice, as received and as sent. A translation also keeps its text and items.
 const answerCopies, translatedCopies = 2, 5
 
-// maxKeptAnswer is the size of the largest response buffer that is kept for reuse, in bytes.
-const maxKeptAnswer = 16 << 10
+// maxKeptAnswer is the size of the largest response buffer that is kept for reuse, in bytes. usualEdits is the number
+// of edits that are kept for reuse.
+const maxKeptAnswer, usualEdits = 16 << 10, 64
 
 var (
 	errAnswerTooLong = errors.New("the response is too large: it has more than 16 MiB")
@@ -38,21 +39,29 @@ var (
 	errNoCompletion  = errors.New("the response is not a completion")
 )
 
-var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
+// rewriter holds the buffers for reading and rewriting a response.
+type rewriter struct {
+	read, written []byte
+	edits         []jsonedit.Edit
+}
 
-func putAnswerBuffer(buffer *[]byte) {
-	if cap(*buffer) <= maxKeptAnswer {
-		answerBuffers.Put(buffer)
+var rewriters = sync.Pool{New: func() any { return new(rewriter) }}
+
+func (w *rewriter) free() {
+	clear(w.edits)
+	if w.edits = w.edits[:0]; max(cap(w.read), cap(w.written)) <= maxKeptAnswer && cap(w.edits) <= usualEdits {
+		rewriters.Put(w)
 	}
 }
 
 func (c *completion) answer(r upstream.Reply, secret string) *failure {
-	read := answerBuffers.Get().(*[]byte)
-	defer putAnswerBuffer(read)
-	memory := c.reservation()
-	defer memory.releaseAll()
-	body, err := c.readAnswer((*read)[:0], r, &memory)
-	*read = body
+	w, memory := rewriters.Get().(*rewriter), c.reservation()
+	defer func() {
+		memory.releaseAll()
+		w.free()
+	}()
+	body, err := c.readAnswer(w.read[:0], r, &memory)
+	w.read = body
 	if err != nil {
 		f := cutShort(err)
 		f.tryNext = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
@@ -80,23 +89,21 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	case c.request.Route != catalog.Chat && c.request.Route != catalog.Completions:
 		rewrite = c.rewriteOther
 	}
-	edits, f := rewrite(completion, secret)
+	edits, f := rewrite(w.edits, completion, secret)
 	if f != nil {
 		f.tryNext = f.outcome == Failed
 		return f
 	}
-	written := answerBuffers.Get().(*[]byte)
-	defer putAnswerBuffer(written)
-	*written = jsonedit.Append((*written)[:0], body, edits)
+	w.edits, w.written = edits, jsonedit.Append(w.written[:0], body, edits)
 	if c.translation != nil {
-		if *written, err = c.translateAnswer(*written); err != nil {
+		if w.written, err = c.translateAnswer(w.written); err != nil {
 			return failed(err)
 		}
 	}
-	c.keepResponse(*written)
+	c.keepResponse(w.written)
 	c.setUsed(c.w.Header())
 	c.read(r)
-	writeJSON(c.w, http.StatusOK, *written)
+	writeJSON(c.w, http.StatusOK, w.written)
 	return nil
 }
 
@@ -152,10 +159,9 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	}
 }
 
-// rewriteAnswer meters an upstream's response. It returns the edits that set the caller's model
-// name and all fields required by docs/contract/gateway.md#answers.
-func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
-	edits := make([]jsonedit.Edit, 0, 8)
+// rewriteAnswer meters an upstream's response. It appends the edits that set the caller's model name and all fields
+// required by docs/contract/gateway.md#answers.
+func (c *completion) rewriteAnswer(edits []jsonedit.Edit, answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	var id, object, created, named, broken bool
 	var choices, used gjson.Result
 	jsonedit.ForEach(answer, func(key string, value gjson.Result) bool {

@@ -65,7 +65,7 @@ func (c *completion) answerAudio(r upstream.Reply, secret string) *failure {
 }
 
 // rewriteTranscription meters a response, which needs no edits.
-func (c *completion) rewriteTranscription(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
+func (c *completion) rewriteTranscription(_ []jsonedit.Edit, answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	if answer.Get("error").IsObject() {
 		return nil, errorInAnswer(answer, secret)
 	}

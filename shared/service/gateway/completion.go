@@ -59,6 +59,8 @@ type completion struct {
 	heard    int64
 	counts   usage.Counts
 	reserved *budget.Reservation
+	// tokens and paid are the values of header fields.
+	tokens, paid [1]string
 }
 
 func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
@@ -91,14 +93,9 @@ func (c *completion) run() *apierror.Error {
 		return c.internal(err)
 	}
 	buffer := requestBuffers.Get().(*[]byte)
-	defer func() {
-		if !c.lent {
-			putRequestBuffer(buffer)
-		}
-	}()
-	read := buffer
 	c.memory = c.reservation()
-	defer c.memory.releaseAll()
+	defer c.free(buffer)
+	read := buffer
 	var apiErr *apierror.Error
 	if c.batch != nil {
 		read = &c.batch.body
@@ -110,10 +107,8 @@ func (c *completion) run() *apierror.Error {
 			return apiErr
 		}
 	}
-	defer c.keeping.memory.releaseAll()
 	snapshot := c.gateway.pools.Current()
 	c.kept = c.reservation()
-	defer c.kept.releaseAll()
 	c.choice = choice{snapshot: snapshot, body: read, held: c.memory.held}
 	if apiErr = c.begin(); apiErr != nil {
 		return apiErr
@@ -121,7 +116,6 @@ func (c *completion) run() *apierror.Error {
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
 	}
-	defer func() { c.spend(usage.Counts{}) }() // no effect if the call has been metered
 	if apiErr = c.reserve(); apiErr != nil {
 		return apiErr
 	}
@@ -130,7 +124,6 @@ func (c *completion) run() *apierror.Error {
 		if c.route.IsAudio() {
 			c.stream.every = 0 // whether the response is a stream of events is known only when it arrives
 		}
-		defer c.stream.stopKeepAlive()
 	}
 	apiErr = c.serve()
 	switch {
@@ -141,6 +134,18 @@ func (c *completion) run() *apierror.Error {
 	}
 	c.end(apiErr)
 	return apiErr
+}
+
+// free releases everything that a call holds.
+func (c *completion) free(buffer *[]byte) {
+	c.stream.stopKeepAlive()
+	c.spend(usage.Counts{}) // no effect if the call has been metered
+	c.kept.releaseAll()
+	c.keeping.memory.releaseAll()
+	c.memory.releaseAll()
+	if !c.lent {
+		putRequestBuffer(buffer)
+	}
 }
 
 func (c *completion) reservation() reservation {
@@ -282,10 +287,12 @@ const costHeader = "X-Cost"
 // setUsed sets the token and cost headers (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
-		header["X-Tokens-Used"] = []string{strconv.FormatInt(n, 10)}
+		c.tokens[0] = strconv.FormatInt(n, 10)
+		header["X-Tokens-Used"] = c.tokens[:]
 	}
 	if cost := c.cost(); cost != "" {
-		header[costHeader] = []string{cost}
+		c.paid[0] = cost
+		header[costHeader] = c.paid[:]
 	}
 }
 

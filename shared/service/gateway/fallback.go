@@ -26,14 +26,13 @@ type choice struct {
 // caller returns the models and permissions for checking a request. row is the fallback row in use, or nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
-		Row: row, Find: c.choice.snapshot.Catalog.Inference,
-		Refuses:   c.refuses,
+		Row: row, Find: c.choice.snapshot.Find, Refuser: c,
 		MaxTokens: c.who.Tier.MaxTokens, ContentType: httpserver.Field(c.r.Header, "Content-Type"),
 	}
 }
 
-// refuses returns why the caller may not use a model, or "".
-func (c *completion) refuses(slug string) string {
+// Refuses returns why the caller may not use a model, or "".
+func (c *completion) Refuses(slug string) string {
 	switch {
 	case !c.who.Key.Limits.AllowsModel(slug):
 		return "The API key may not use this model."

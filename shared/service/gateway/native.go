@@ -33,10 +33,9 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters a response from a route outside the contract. It returns the edits that set the caller's model
+// rewriteOther meters a response from a route outside the contract. It appends the edits that set the caller's model
 // name and the metered usage.
-func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
-	edits := make([]jsonedit.Edit, 0, 4)
+func (c *completion) rewriteOther(edits []jsonedit.Edit, answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	var about, used gjson.Result
 	broken := false
 	answer.ForEach(func(key, value gjson.Result) bool {

@@ -85,20 +85,11 @@ func Replace(value gjson.Result, with []byte) Edit {
 // InsertMembers returns an edit that inserts members at the start of a gjson object.
 func InsertMembers(object gjson.Result, members ...string) Edit {
 	with := strings.Join(members, ",")
-	if !isEmptyObject(object) {
+	if object.Raw[skipSeparators(object.Raw, 1)] != '}' {
 		with += ","
 	}
 	at := object.Index + 1
 	return Edit{at, at, []byte(with)}
-}
-
-func isEmptyObject(object gjson.Result) bool {
-	empty := true
-	ForEach(object, func(string, gjson.Result) bool {
-		empty = false
-		return false
-	})
-	return empty
 }
 
 // ForEach visits the members of an object or the elements of an array until visit returns false. The value must come

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/request"
 	"cutroom/shared/testkit/conformance"
 )
@@ -40,7 +41,7 @@ func FuzzParse(f *testing.F) {
 				}
 				continue
 			}
-			got := r.Body(r.Model.ID).Bytes()
+			got := r.Body(jsonedit.Quote(r.Model.ID)).Bytes()
 			before, after := unnamed(t, route, sent), unnamed(t, route, got)
 			if diff := conformance.Diff(before, after); diff != "" {
 				t.Fatalf("%s became %s: the fields differ (-before +after):\n%s", sent, got, diff)
@@ -59,7 +60,7 @@ func FuzzParse(f *testing.F) {
 			if problem != nil {
 				t.Fatalf("%s became %s, which is rejected: %s", sent, got, problem.Message)
 			}
-			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
+			if twice := again.Body(jsonedit.Quote(r.Model.ID)).Bytes(); string(twice) != string(got) {
 				t.Fatalf("%s became %s and then %s", sent, got, twice)
 			}
 			r.PromptTexts(func([]byte) {})
@@ -100,7 +101,7 @@ func FuzzParseDialects(f *testing.F) {
 				}
 				continue
 			}
-			got := r.Body(r.Model.ID).Bytes()
+			got := r.Body(jsonedit.Quote(r.Model.ID)).Bytes()
 			var limits struct {
 				Messages  json.Number `json:"max_tokens"`
 				Responses json.Number `json:"max_output_tokens"`
@@ -119,7 +120,7 @@ func FuzzParseDialects(f *testing.F) {
 			if problem != nil {
 				t.Fatalf("%s: %s became %s, which is rejected: %s", route, sent, got, problem.Message)
 			}
-			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
+			if twice := again.Body(jsonedit.Quote(r.Model.ID)).Bytes(); string(twice) != string(got) {
 				t.Fatalf("%s: %s became %s and then %s", route, sent, got, twice)
 			}
 			r.PromptTexts(func([]byte) {})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/request"
 )
 
@@ -38,7 +39,7 @@ func TestRequestsMatchGoldenFiles(t *testing.T) {
 			if problem != nil {
 				t.Fatalf("rejected: %s (%s)", problem.Message, problem.Param)
 			}
-			if got := r.Body("upstream/name").Bytes(); string(got) != string(want) {
+			if got := r.Body(jsonedit.Quote("upstream/name")).Bytes(); string(got) != string(want) {
 				t.Errorf("forwarded\n%s\nwant\n%s", got, want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/request"
 )
 
@@ -27,7 +28,7 @@ func rule(t *testing.T, route catalog.Route, cases []ruling) {
 			case c.param == "ok" && problem != nil:
 				t.Errorf("%s: rejected: %s (%s)", c.body, problem.Message, problem.Param)
 			case c.param == "ok":
-				if got := string(r.Body(r.Model.ID).Bytes()); got != c.body {
+				if got := string(r.Body(jsonedit.Quote(r.Model.ID)).Bytes()); got != c.body {
 					t.Errorf("forwarded %s, want %s", got, c.body)
 				}
 			case problem == nil:
@@ -280,15 +281,19 @@ func TestNumberOfMembersIsLimited(t *testing.T) {
 	}
 }
 
+type refuser func(slug string) string
+
+func (r refuser) Refuses(slug string) string { return r(slug) }
+
 // See docs/contract/errors.md#order-of-checks.
 func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	who := caller(t)
-	who.Refuses = func(slug string) string {
+	who.Refuser = refuser(func(slug string) string {
 		if slug == "short" {
 			return ""
 		}
 		return "The token may not use this model."
-	}
+	})
 	for _, c := range []struct {
 		name   string
 		route  catalog.Route

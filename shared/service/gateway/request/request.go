@@ -16,8 +16,8 @@ type Caller struct {
 	// Row is the fallback row in use, if any. If it is set, Find and Refuses are not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns why the caller may not use the model, or "". It may be nil.
-	Refuses func(slug string) string
+	// Refuser's method returns why the caller may not use the model, or "". Refuser may be nil.
+	Refuser interface{ Refuses(slug string) string }
 	// Translated means that the request is a translation from another dialect.
 	Translated bool
 	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
@@ -50,6 +50,7 @@ type Request struct {
 	boundary string
 	// edits lists the edits required by the rules, except for the model's name.
 	edits []jsonedit.Edit
+	usual [4]jsonedit.Edit // the array of edits, if there are not more
 	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the prompt.
 	model, prompt, tools span
 	promptIDs            int
@@ -178,8 +179,8 @@ func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inferenc
 	case !m.Serves(route):
 		return nil, unknown(param, "The model %q does not support the %s route.", slug, route)
 	}
-	if c.Refuses != nil {
-		if why := c.Refuses(slug); why != "" {
+	if c.Refuser != nil {
+		if why := c.Refuser.Refuses(slug); why != "" {
 			return nil, &apierror.Error{
 				Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: param,
 				Message: why,

@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/request"
 )
 
@@ -53,7 +54,7 @@ func forwarded(t *testing.T, route catalog.Route, body string, who request.Calle
 	if problem != nil {
 		t.Fatalf("%s: rejected with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
 	}
-	text := string(r.Body(r.Model.ID).Bytes())
+	text := string(r.Body(jsonedit.Quote(r.Model.ID)).Bytes())
 	if !json.Valid([]byte(text)) {
 		t.Fatalf("%s: forwarded as %s, which is not JSON", body, text)
 	}
@@ -199,7 +200,7 @@ func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	if got != body {
 		t.Errorf("forwarded %s, want it unchanged", got)
 	}
-	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
+	if got := string(r.Body(jsonedit.Quote(`Org/"Model"`)).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
 	// Fields of the other route have no meaning here.

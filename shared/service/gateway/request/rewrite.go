@@ -10,13 +10,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the caller's body with the rules' edits and the upstream's name for the model.
-func (r *Request) Body(upstreamModel string) jsonedit.Edited {
-	name := []byte(upstreamModel)
-	if r.boundary == "" {
-		name, _ = jsontext.AppendQuote(nil, upstreamModel)
+// Body returns the caller's body with the rules' edits and the upstream's name for the model, which is a JSON string.
+func (r *Request) Body(upstreamModel []byte) jsonedit.Edited {
+	if r.boundary != "" {
+		upstreamModel, _ = jsontext.AppendUnquote(nil, upstreamModel)
 	}
-	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
+	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: upstreamModel})
 	return jsonedit.New(r.body, edits)
 }
 
@@ -37,7 +36,7 @@ func (w *rewriting) add(name, value string) {
 }
 
 func (r *Request) rewrite(s *scan, caller Caller) {
-	w := &rewriting{scan: s, edits: make([]jsonedit.Edit, 0, 4)}
+	w := &rewriting{scan: s, edits: r.usual[:0]}
 	for f := range nField {
 		if m := &s.members[f]; m.sent && !m.present() {
 			w.removed[f] = true

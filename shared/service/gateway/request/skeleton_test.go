@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/request"
 )
 
@@ -25,7 +26,7 @@ func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 			}
 			want := strings.Replace(strings.Replace(body, "9000000", "4096", 1), `"plain"`, `"other"`, 1)
 			var got, wanted map[string]any
-			sent := r.Body("other").Bytes()
+			sent := r.Body(jsonedit.Quote("other")).Bytes()
 			if json.Unmarshal(sent, &got) != nil || json.Unmarshal([]byte(want), &wanted) != nil {
 				t.Fatalf("%q after %d became %s", special, shift, sent)
 			}
@@ -61,7 +62,7 @@ func TestManyShortTextsAreRead(t *testing.T) {
 		if problem != nil {
 			t.Fatalf("%s: %+v", name, problem)
 		}
-		if sent := string(r.Body("other").Bytes()); !strings.Contains(sent, messages) || !json.Valid([]byte(sent)) {
+		if sent := string(r.Body(jsonedit.Quote("other")).Bytes()); !strings.Contains(sent, messages) || !json.Valid([]byte(sent)) {
 			t.Errorf("%s: the messages have changed", name)
 		}
 	}

@@ -216,16 +216,17 @@ func (c *h1Conn) write(fd uintptr) {
 
 // sendLater writes the rest of the request concurrently, because the server may respond before it has read all of it.
 func (c *h1Conn) sendLater() {
-	rest := c.unsent
-	if c.unsent = c.unsent[:0]; len(rest) == 0 {
-		return
+	if len(c.unsent) > 0 {
+		c.sent = make(chan bool, 1)
+		go send(c.unsent, c.conn, c.sent)
+		c.unsent = c.unsent[:0]
 	}
-	sent := make(chan bool, 1)
-	c.sent = sent
-	go func() {
-		_, err := rest.WriteTo(c.conn)
-		sent <- err == nil // the error does not matter, because the outcome depends only on the response
-	}()
+}
+
+// send ignores the error, because the outcome depends only on the response.
+func send(rest net.Buffers, to io.Writer, sent chan<- bool) {
+	_, err := rest.WriteTo(to)
+	sent <- err == nil
 }
 
 // awaitSent waits until the request's body is no longer in use. The connection must be closed first.

@@ -46,7 +46,9 @@ type Pools struct {
 
 type Snapshot struct {
 	Catalog *catalog.Catalog
-	pools   map[string]*Pool
+	// Find is Catalog.Inference.
+	Find  func(slug string) (*catalog.Inference, bool)
+	pools map[string]*Pool
 }
 
 type Pool struct {
@@ -131,7 +133,7 @@ func (p *Pools) Current() *Snapshot {
 	if before != nil && before.Catalog == known {
 		return before
 	}
-	s := &Snapshot{Catalog: known, pools: map[string]*Pool{}}
+	s := &Snapshot{Catalog: known, Find: known.Inference, pools: map[string]*Pool{}}
 	for _, row := range known.InferenceModels() {
 		s.pools[row.ID] = p.pool(row, before)
 	}
@@ -203,7 +205,7 @@ func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upst
 func (p *Pools) identity(pool *Pool, u catalog.Upstream) identity {
 	row := pool.Model
 	return identity{
-		queue: pool.queue, row: u, model: row.ID, timeouts: row.Timeouts, urls: routeURLs(u.URL),
+		queue: pool.queue, row: u, model: row.ID, quoted: jsonedit.Quote(u.Model), timeouts: row.Timeouts, urls: routeURLs(u.URL),
 		secret: &cachedSecret{secrets: p.config.Secrets, reference: u.Secret, now: p.config.Now},
 	}
 }

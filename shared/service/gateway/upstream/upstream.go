@@ -22,6 +22,7 @@ type identity struct {
 	queue    *queue
 	row      catalog.Upstream
 	model    string
+	quoted   []byte // the upstream's model as JSON
 	timeouts catalog.Timeouts
 	urls     map[catalog.Route]*url.URL
 	secret   *cachedSecret
@@ -93,7 +94,8 @@ func (l Slot) Name() string { return l.upstream.row.Name }
 // Address returns the upstream's address if it is behind a DNS name, or "".
 func (l Slot) Address() string { return l.upstream.address }
 
-func (l Slot) Model() string { return l.upstream.row.Model }
+// Model returns the upstream's name for the model as JSON, which must not be changed.
+func (l Slot) Model() []byte { return l.upstream.quoted }
 
 // ReadsLate reports whether the transport may still read a request after its call has ended.
 func (l Slot) ReadsLate() bool {
@@ -156,7 +158,7 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return tripped, max(pause, time.Second)
 	case call.Yield != nil && u.limit > 0 && u.inFlight-len(u.slow) >= u.limit-u.limit/leftFree:
 		return full, time.Second
-	case call.Yield == nil && u.isForOthers(now, call.Account):
+	case call.Yield == nil && u.limit > 0 && u.isForOthers(now, call.Account):
 		return full, time.Second
 	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-len(u.yielding) >= u.limit:
 		return full, time.Second
@@ -185,11 +187,13 @@ func (u *upstream) isForOthers(now time.Time, account string) bool {
 
 // addLive counts a live call that starts or ends, and forgets accounts that have made no calls for a while.
 func (u *upstream) addLive(now time.Time, account string, number int) {
-	if u.accounts[account] == nil {
+	own := u.accounts[account]
+	if own == nil {
 		maps.DeleteFunc(u.accounts, func(_ string, c *calls) bool { return c.now == 0 && c.average(now) < 0.01 })
-		u.accounts[account] = &calls{}
+		own = &calls{}
+		u.accounts[account] = own
 	}
-	u.accounts[account].add(now, number)
+	own.add(now, number)
 	u.live.add(now, number)
 }
 
