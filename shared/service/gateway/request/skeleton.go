@@ -3,7 +3,6 @@ package request
 import (
 	"bytes"
 	"encoding/binary"
-	"sort"
 	"unicode/utf8"
 
 	"cutroom/shared/service/gateway/jsonedit"
@@ -23,6 +22,8 @@ const (
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
+	// passed is how many cuts are before the place that was converted last.
+	passed int
 }
 
 type cut struct {
@@ -34,7 +35,7 @@ type cut struct {
 // cutOut builds the skeleton. It removes strings of the given minimum length, unless they may be names. It returns
 // false if there is nothing to cut out or too much would remain.
 func (s *skeleton) cutOut(body []byte, long int) bool {
-	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
+	s.reset()
 	copied, removed := 0, 0
 	for i := 0; i < len(body); {
 		quote := bytes.IndexByte(body[i:], '"')
@@ -64,17 +65,22 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 	return true
 }
 
-// original converts an offset in the skeleton to an offset in the body.
+// original converts an offset in the skeleton to an offset in the body. The place should be near the last one.
 func (s *skeleton) original(place int) int {
-	if len(s.cuts) == 0 || place <= s.cuts[0].at {
+	for s.passed < len(s.cuts) && s.cuts[s.passed].at < place {
+		s.passed++
+	}
+	for s.passed > 0 && s.cuts[s.passed-1].at >= place {
+		s.passed--
+	}
+	if s.passed == 0 {
 		return place
 	}
-	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
-	return place + s.cuts[before-1].removed
+	return place + s.cuts[s.passed-1].removed
 }
 
 func (s *skeleton) reset() {
-	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
+	s.bytes, s.cuts, s.passed = s.bytes[:0], s.cuts[:0], 0
 	if cap(s.bytes)+cap(s.cuts) > maxReaderBuffer {
 		*s = skeleton{}
 	}
@@ -98,6 +104,7 @@ func isText(inside []byte) bool {
 	for rest := inside; ; {
 		slash := bytes.IndexByte(rest, '\\')
 		if slash < 0 {
+			inside = skipPlain(inside)
 			return !hasControl(inside) && utf8.Valid(inside)
 		}
 		if !isShortEscape(rest[slash+1]) {
@@ -113,13 +120,23 @@ const (
 	spaces = 0x2020202020202020
 )
 
-func hasControl(text []byte) bool {
+// skipPlain skips blocks of ASCII characters without control characters.
+func skipPlain(text []byte) (rest []byte) {
 	for ; len(text) >= 32; text = text[32:] { // the processor handles four words in parallel
 		a, b := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
 		c, d := binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
-		// Subtracting a space sets the highest bit of a control character. A mark that is only due to a borrow is above
-		// the mark of a control character.
-		if ((a-spaces)&^a|(b-spaces)&^b|(c-spaces)&^c|(d-spaces)&^d)&highs != 0 {
+		// Subtracting a space sets the highest bit of a control character.
+		if ((a-spaces)|a|(b-spaces)|b|(c-spaces)|c|(d-spaces)|d)&highs != 0 {
+			break
+		}
+	}
+	return text
+}
+
+func hasControl(text []byte) bool {
+	for ; len(text) >= 8; text = text[8:] {
+		// A mark that is only due to a borrow is above the mark of a control character.
+		if a := binary.LittleEndian.Uint64(text); (a-spaces)&^a&highs != 0 {
 			return true
 		}
 	}
