@@ -404,7 +404,7 @@ func (a arguments) stretched(length, by float64) float64 {
 	return length + (to-from)*(by-1)
 }
 
-// freeze returns the filters that show a frame for longer, and pause those that add as much silence.
+// freeze returns the filters that show a frame for longer, and pause the filters that add as much silence.
 func (a arguments) freeze(c Clip) string {
 	at := min(math.Round(a.numbers[0]*float64(c.FPS))+1, math.Floor(c.Length*float64(c.FPS))) // counted from 1
 	return fmt.Sprintf("fps=%[1]d:start_time=0,loop=loop=%.0[2]f:size=1:start=%.0[3]f,setpts=N/%[1]d/TB",

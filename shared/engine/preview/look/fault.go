@@ -222,7 +222,10 @@ func moderate(all clause) {
 			all.dropComplaints(p, near.strength(at) < 1)
 		case last >= 0 && p.class != joiner && p.first == near[0].first && near.isModest(all[last]):
 			all[last].strength = 0.5
-			near.drop(func(part) bool { return true })
+			for k := range near {
+				near[k].ignore()
+				near[k].arguments = nil // "not too big"
+			}
 		case brightens && near.has("barelys") && near.has("sees") && near.plain():
 			near.drop(func(part) bool { return true })
 		}
@@ -244,10 +247,10 @@ func (c clause) isModest(wish part) bool {
 func (c clause) dropComplaints(wish part, slight bool) {
 	for i, p := range c {
 		near, same := c.near(i), p.first != wish.first && p.means.name() == wish.means.name()
-		switch {
-		case same && p.means.edit != nil && complains(c[:i], p.first.sentence):
+		if same && p.means.edit != nil && complains(c[:i], p.first.sentence) {
 			near.drop(func(p part) bool { return p.class == content }) // "the text is mirrored, flip it"
-		case same && slight && near.count(content) == 0 && about(near) == Whole:
+		}
+		if same && slight && near.count(content) == 0 && about(near) == Whole {
 			c[i].ignore()
 		}
 	}
@@ -443,7 +446,8 @@ func spareTime(all clause) {
 		if k < 0 || all[k].last.sentence != p.first.sentence {
 			continue
 		}
-		not := all[k].class == negation && !all[k].in("keeps") && (k == 0 || all[k-1].class == joiner)
+		not := all[k].class == negation && !all[k].in("keeps") &&
+			(k == 0 || all[k-1].class == joiner || all[k-1].last.sentence != p.first.sentence)
 		if !in("exceptions", all[k].words) && !not && (k == 0 || !all[k].in("buts") || !all[k-1].whole) {
 			continue
 		}

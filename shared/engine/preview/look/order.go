@@ -273,6 +273,9 @@ func (c *orders) freeze(o *ordered) {
 // degree applies a word for the degree instead of a number: "a bit louder".
 func (c *orders) degree(o *ordered) {
 	s := c.clause.strength(o.at)
+	if o.edit.name == "rotate" && s < 1 && len(o.edit.args.numbers) == 0 {
+		o.edit.args.numbers = []float64{5} // "a little to the left"
+	}
 	if s == 1 || o.given&^place != 0 || !o.edit.hasDegree() || o.edit.name == Loop || o.edit.name == Upscale {
 		return
 	}

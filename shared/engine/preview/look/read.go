@@ -164,14 +164,15 @@ func (f *following) follow(i int) {
 	f.other = f.other || followed || len(left) > 0
 }
 
-// respects reports whether the edits keep what a negated clause names: "keep the colors", "don't cut off my head".
+// respects reports whether the edits observe a negated clause: "keep the colors", "don't cut off my head".
 func (f *following) respects(c clause) bool {
 	recolors := func(c clause) bool {
 		return !c.negated() && c.any(func(p part) bool { return p.changes() && !in("colorless", p.means.name()) })
 	}
+	crops := slices.ContainsFunc(f.edits, Edit.Centers)
 	others := c.any(func(p part) bool { return p.class == content && !p.in("colorings") && !in("stays", p.words) })
 	return c.has("colorings") && !others && !slices.ContainsFunc(f.split, recolors) || c.count(placing) > 0 ||
-		c.removes() && (c.has("heads") || !slices.ContainsFunc(f.edits, Edit.Centers))
+		crops && c.has("heads") || c.removes() && !crops
 }
 
 func (f *following) ignore(c clause) {

@@ -2,6 +2,7 @@ package look
 
 import (
 	"math"
+	"sync"
 
 	"cutroom/shared/engine/preview/look/noise"
 )
@@ -199,4 +200,176 @@ func (c *cells) caustics(amount float64) Texture {
 		})
 		s.fill(threads.at)
 	}
+}
+
+// Textures of lenses, film and light.
+
+// vignette darkens the corners, for Multiply layers. The parameter `from` is where the shade starts: 0 is the center
+// and 1 a corner.
+func vignette(amount, from float64) Texture {
+	return func(s *Sheet) {
+		width, height := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			d := math.Hypot((x/width-0.5)*2, (y/height-0.5)*2) / math.Sqrt2
+			return 1 - amount*smoothstep(from, 1.05, d)
+		})
+	}
+}
+
+// frame lightens the borders unevenly, like bare paper around a painting, for Screen layers. width is in units.
+func frame(amount, width float64) Texture {
+	return func(s *Sheet) {
+		edge := s.field(30)
+		w, h := s.aspect()
+		s.fill(func(x, y float64) float64 {
+			d := min(min(x, w-x), min(y, h-y))
+			if d > width*(1+0.8+0.25) {
+				return 0 // for any noise value, -1 to 1
+			}
+			d += width * (0.8*edge.Fractal(x*4, y*4, 4) + 0.25*edge.At(x*60, y*60))
+			return amount * smoothstep(width, width*0.15, d)
+		})
+	}
+}
+
+// scratches draws the dust and scratches of worn film, for Screen layers.
+func scratches(amount float64) Texture {
+	return func(s *Sheet) {
+		source := s.source(31)
+		width, height := s.aspect()
+		for range 5 {
+			x, from := source.Float()*width, source.Float()*height
+			length, lean, strength := source.Between(0.15, 0.7), source.Between(-0.01, 0.01), source.Between(0.25, 0.8)
+			s.place(x, from, 0.02, length, func(dx, dy float64) float64 {
+				return amount * strength * smoothstep(0.0016, 0.0004,
+					math.Abs(dx-lean*math.Sin(dy*7))) * smoothstep(1, 0.6, math.Abs(dy)/length)
+			})
+		}
+		for range 40 {
+			x, y, size := source.Float()*width, source.Float()*height, source.Between(0.0015, 0.005)
+			squeeze, turn, strength := source.Between(0.3, 1), source.Float()*math.Pi, source.Between(0.3, 0.9)
+			sin, cos := math.Sincos(turn)
+			s.place(x, y, size, size, func(dx, dy float64) float64 {
+				return amount * strength * smoothstep(size, size*0.5, math.Hypot(dx*cos+dy*sin, (dy*cos-dx*sin)/squeeze))
+			})
+		}
+	}
+}
+
+// leak draws a light leak from one side of the camera, for Screen layers.
+func leak(amount float64) Texture {
+	return func(s *Sheet) {
+		source, haze := s.source(32), s.field(33)
+		width, height := s.aspect()
+		side := source.Intn(2)
+		at := source.Between(0.15, 0.85) * height
+		s.fill(func(x, y float64) float64 {
+			d := x
+			if side == 1 {
+				d = width - x
+			}
+			d += 0.10 * haze.Fractal(x*1.5, y*1.5, 3)
+			return amount * math.Exp(-d*4.2) * (0.45 + 0.55*bell((y-at)*2.2))
+		})
+	}
+}
+
+// brush paints in strokes that follow swirling lines.
+type brush struct {
+	bristle, length float64
+	// swirl is the number of eddies per unit.
+	swirl float64
+
+	mu sync.Mutex
+	// laid is a cache of the last strokes, because several textures of a look need them. Sheets of the same area get
+	// the same strokes even if their sizes in pixels differ.
+	laid strokes
+}
+
+// strokes is noise smeared along lines, with mean 0 and standard deviation 1, plus the stroke
+// direction at every point. It is read-only.
+type strokes struct {
+	*Sheet
+	directions [][2]float32
+}
+
+func (b *brush) lay(s *Sheet) strokes {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sheet := s.coarse(b.bristle)
+	if last := b.laid.Sheet; last == nil || last.Width != sheet.Width || last.Height != sheet.Height ||
+		math.Abs(last.Unit-sheet.Unit) > 1e-6*sheet.Unit || last.Seed != sheet.Seed {
+		b.laid = b.draw(s, sheet)
+	}
+	return b.laid
+}
+
+// draw draws strokes on a coarse sheet by line integral convolution (Cabral and Leedom, 1993).
+func (b *brush) draw(s, laid *Sheet) strokes {
+	flow := s.field(5)
+	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}
+	directions := make([][2]float32, len(laid.Values))
+	laid.rows(func(row int) {
+		source := noise.NewSource(s.Seed, 6, uint64(row))
+		for i := range laid.Width {
+			at := row*laid.Width + i
+			spots.Values[at] = float32(source.Normal())
+			x, y := float64(i)/laid.Unit, float64(row)/laid.Unit
+			sin, cos := math.Sincos(0.4 + 2.4*math.Pi*flow.Fractal(x*b.swirl, y*b.swirl, 2))
+			directions[at] = [2]float32{float32(cos), float32(sin)}
+		}
+	})
+	steps := max(3, int(b.length*laid.Unit/2))
+	laid.rows(func(row int) {
+		for i := range laid.Width {
+			sum := spots.Values[row*laid.Width+i]
+			// Follow the line both ways in one loop, because each step in one direction has to wait for the previous
+			// one.
+			x, y := float64(i)+0.5, float64(row)+0.5
+			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
+			for range steps {
+				d := directions[wrap(int(ahead[1]), laid.Height)*laid.Width+wrap(int(ahead[0]), laid.Width)]
+				e := directions[wrap(int(behind[1]), laid.Height)*laid.Width+wrap(int(behind[0]), laid.Width)]
+				ahead = [2]float64{ahead[0] + float64(d[0]), ahead[1] + float64(d[1])}
+				behind = [2]float64{behind[0] - float64(e[0]), behind[1] - float64(e[1])}
+				sum += float32(spots.between(ahead[0], ahead[1])) + float32(spots.between(behind[0], behind[1]))
+			}
+			// Noise that is interpolated between spots has, on average, 4/9 of the variance.
+			laid.Values[row*laid.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))
+		}
+	})
+	return strokes{laid, directions}
+}
+
+// ridges draws the paint's relief, lit from the upper left, for Add layers. Its values are centered on 1/2.
+func (b *brush) ridges(depth float64) Texture {
+	return func(s *Sheet) {
+		strokes := b.lay(s)
+		s.fill(func(x, y float64) float64 {
+			u, v := x*strokes.Unit, y*strokes.Unit
+			here := strokes.between(u, v)
+			return 0.5 + depth*(0.30*(here-strokes.between(u+0.8, v+0.8))+0.14*here)
+		})
+	}
+}
+
+// drag returns how far the strokes drag the colors, across or down, for a Warp.
+func (b *brush) drag(down bool) Texture {
+	axis := 0
+	if down {
+		axis = 1
+	}
+	return func(s *Sheet) {
+		laid := b.lay(s)
+		pull := *laid.Sheet
+		pull.Values = make([]float32, len(laid.Values))
+		for i, d := range laid.directions {
+			pull.Values[i] = 0.5 + 0.25*laid.Values[i]*d[axis]
+		}
+		s.fill(func(x, y float64) float64 { return pull.between(x*pull.Unit, y*pull.Unit) })
+	}
+}
+
+func (b *brush) dragged(reach float64) Warp {
+	return Warp{Across: b.drag(false), Down: b.drag(true), Reach: reach}
 }
