@@ -143,8 +143,8 @@ type service struct {
 	Config
 	streams ratelimit.Open
 	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, JSON bodies with files, responses
-	// with images, and reads that take long.
-	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, readTurns *ratelimit.Turns
+	// with images, reads that take long, and prompts of callers without a credential.
+	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, readTurns, promptTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
@@ -153,7 +153,7 @@ func newService(c Config) *service {
 		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
-		readTurns:  ratelimit.NewSlowReads(),
+		readTurns:  ratelimit.NewSlowReads(), promptTurns: ratelimit.NewSlowReads(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
 	"cutroom/shared/engine/preview/scene"
@@ -207,7 +208,14 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	length := lengthOf(m, time.Duration(seconds*float64(time.Second)))
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
-		read := understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+		var read understanding.Result
+		err := s.promptTurns.Slowly(r.Context(), credential.Caller(r.Context()), 2, func() error {
+			read = understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 		if length > 0 {
 			body.Cost = estimated(m, resolution, read.Length(length))
 		}

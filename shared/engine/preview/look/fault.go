@@ -1,8 +1,8 @@
 package look
 
 import (
-	"slices"
 	"strings"
+	"sync"
 )
 
 // plain turns parts that are not meant literally into fillers.
@@ -132,16 +132,20 @@ func signAfter(all clause, at int) (down int, signed bool) {
 }
 
 // rates reports whether a part may belong to a complaint of a quality.
-func rates(p part) bool {
+func rates(p part) bool { return ratings()[p.words] || p.class == filler || p.class == negation }
+
+// ratings returns the words of all phrases that rate a quality.
+var ratings = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
 	for _, list := range []string{"highs", "lows", "toos", "excesses", "enoughs", "states"} {
 		for phrase := range lists()[list] {
-			if slices.Contains(strings.Fields(phrase), p.words) {
-				return true
+			for word := range strings.FieldsSeq(phrase) {
+				all[word] = true
 			}
 		}
 	}
-	return p.class == filler || p.class == negation
-}
+	return all
+})
 
 // cures maps a fault of a picture to the opposite change.
 var cures = map[string]string{
@@ -212,6 +216,10 @@ func (c clause) dropFixes() {
 // moderate applies a small amount that a prompt asks for: "way too dark, brighten it a bit", "blur it, not too much".
 func moderate(all clause) {
 	last, brightens := -1, all.any(func(p part) bool { return p.means.name() == "brighter" })
+	complained := make([]bool, len(all))
+	for i, p := range all {
+		complained[i] = p.means.edit != nil && complains(all[:i], p.first.sentence)
+	}
 	for i, p := range all {
 		near, edit := all.near(i), p.means.edit
 		adjusts := p.changes() || p.isGround() || edit != nil && (edit.hasDegree())
@@ -219,7 +227,7 @@ func moderate(all clause) {
 		case adjusts:
 			last = i
 			at := near.find(func(other part) bool { return other.first == p.first })
-			all.dropComplaints(p, near.strength(at) < 1)
+			all.dropComplaints(complained, p, near.strength(at) < 1)
 		case last >= 0 && p.class != joiner && p.first == near[0].first && near.isModest(all[last]):
 			all[last].strength = 0.5
 			for k := range near {
@@ -244,13 +252,17 @@ func (c clause) isModest(wish part) bool {
 }
 
 // dropComplaints drops the complaints that a part cures. If its change is slight, the complaints are no wishes.
-func (c clause) dropComplaints(wish part, slight bool) {
+// complained has the edits that the prompt complains of.
+func (c clause) dropComplaints(complained []bool, wish part, slight bool) {
 	for i, p := range c {
-		near, same := c.near(i), p.first != wish.first && p.means.name() == wish.means.name()
-		if same && p.means.edit != nil && complains(c[:i], p.first.sentence) {
+		if p.first == wish.first || p.means.name() != wish.means.name() {
+			continue
+		}
+		near := c.near(i)
+		if complained[i] {
 			near.drop(func(p part) bool { return p.class == content }) // "the text is mirrored, flip it"
 		}
-		if same && slight && near.count(content) == 0 && about(near) == Whole {
+		if slight && near.count(content) == 0 && about(near) == Whole {
 			c[i].ignore()
 		}
 	}

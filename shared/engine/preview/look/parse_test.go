@@ -119,11 +119,16 @@ func TestParsingTimeIsLinear(t *testing.T) {
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
 	used("a")
-	for _, shape := range []string{"🔥", "b🔥", "画", "«a", `"a `, "write ", "3 s ", "rotate 90 ", "trim 1:1 "} {
+	shapes := []string{"🔥", "b🔥", "画", "«a", `"a `, "write ", "3 s ", "rotate 90 ", "trim 1:1 ", "bg ", "flip it ", "contrast ",
+		"not enough light "}
+	for _, shape := range shapes {
 		less, more := used(strings.Repeat(shape, maxWords/4)), used(strings.Repeat(shape, maxWords/2))
 		if more > 4*less { // four times would be quadratic
 			t.Errorf("%q: %.0f bytes for %d, %.0f for %d", shape, less, maxWords/4, more, maxWords/2)
 		}
+	}
+	if found := tokenize(strings.Repeat("bg ", 2*maxSentence)); found[maxSentence].sentence == found[0].sentence {
+		t.Errorf("a sentence has more than %d words", maxSentence)
 	}
 	if got := Read(strings.Repeat("so ", maxWords)+"brighter, please", nil); !slices.Equal(got.Ignored, []string{"brighter, please"}) {
 		t.Errorf("of too many words, %q are ignored", got.Ignored)

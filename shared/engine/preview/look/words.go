@@ -14,20 +14,29 @@ type token struct {
 	text string
 	// from and to are the word's position in the prompt, in bytes.
 	from, to int
-	// sentence is the number of sentences before the word. Any punctuation ends a sentence.
+	// sentence is the number of sentences before the word. Any punctuation ends a sentence, and so do maxSentence words.
 	sentence int
 	// whole is true for verbs with "it", such as "ponlo".
 	whole bool
 }
 
+// maxSentence limits the words of a sentence, because reading compares each word with all others of its sentence.
+const maxSentence = 64
+
 // tokenize splits a string into words. In scripts without spaces, each character is a word.
 func tokenize(text string) []token {
 	var found []token
 	sentence, from := 0, -1
+	add := func(word string, from, to int) {
+		if before := len(found) - maxSentence; before >= 0 && found[before].sentence == sentence {
+			sentence++
+		}
+		found = append(found, token{text: word, from: from, to: to, sentence: sentence})
+	}
 	end := func(to int) {
 		if from >= 0 {
 			if word := normal(text[from:to]); word != "" {
-				found = append(found, token{text: word, from: from, to: to, sentence: sentence})
+				add(word, from, to)
 			}
 			from = -1
 		}
@@ -36,7 +45,7 @@ func tokenize(text string) []token {
 		switch {
 		case isUnspaced(r), strings.ContainsRune(emoji, r):
 			end(at)
-			found = append(found, token{text: string(r), from: at, to: at + utf8.RuneLen(r), sentence: sentence})
+			add(string(r), at, at+utf8.RuneLen(r))
 			if r == 'で' && (strings.HasSuffix(text[:at], "の") || strings.HasSuffix(text[:at], "まま")) {
 				sentence++ // 青いので直して
 			}
