@@ -107,17 +107,21 @@ func (e *edit) turned(link string) string {
 
 // aim makes crops and moves of the camera keep the largest face of the middle frame.
 func (e *edit) aim(ctx context.Context) error {
-	at, half := slices.IndexFunc(e.asked.Edits, look.Edit.Crops), e.spec.Duration.Seconds()/2
+	at := slices.IndexFunc(e.asked.Edits, look.Edit.Crops)
 	if e.spec.Kind == catalog.ImageToVideo {
-		at, half = 0, 0
+		at = 0
 	} else if at < 0 {
 		return nil
 	}
 	middle, data, size := *e, *e.spec.Data, catalog.Size{Width: 512, Height: 512}
 	middle.asked.Edits, middle.graph = e.asked.Edits[:at], graph{folder: e.folder, fps: e.fps}
 	link := middle.turned(middle.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}))
-	fit := fmt.Sprintf("select='gte(t,%g)',scale=%[2]d:%[2]d:force_original_aspect_ratio=decrease,pad=%[2]d:%[2]d:-1:-1,format=rgb24",
-		half, size.Width)
+	fit := fmt.Sprintf("scale=%[1]d:%[1]d:force_original_aspect_ratio=decrease,pad=%[1]d:%[1]d:-1:-1,format=rgb24", size.Width)
+	if e.fps > 0 && e.spec.Kind != catalog.ImageToVideo { // the last frame may begin before the middle
+		forward := slices.DeleteFunc(slices.Clone(middle.asked.Edits), func(o look.Edit) bool { return o.Name() == look.Boomerang })
+		half := look.LengthOf(forward, e.clip.Length) / 2
+		fit = fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,select='gte(t,%g)',", e.fps, half) + fit
+	}
 	pixels, err := middle.decode(ctx, middle.filter(fit, link), 1)
 	if err != nil || len(pixels) < 3*size.Width*size.Height {
 		return err

@@ -19,6 +19,21 @@ import (
 type frameAt func(x, y float64) (fromX, fromY float64)
 
 // Each geometric edit moves the pixels as its prompt says.
+// Crops find a frame whatever the other edits do to the length, and in a clip of one frame.
+func TestCropsFindFrame(t *testing.T) {
+	frame := mediatest.Write(t, strings.Fields("-f lavfi -i testsrc2=s=320x180:r=5 -frames:v 1 -pix_fmt yuv420p frame.mp4")...)
+	for prompt, data := range map[string]*engine.Input{
+		"boomerang and crop to square": input(t, sample, false), "crop to square": input(t, frame, false),
+		"crop to square and freeze the last frame for 1 second": input(t, sample, false),
+	} {
+		spec := small(t, prompt)
+		spec.Data = data
+		if _, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {}); err != nil || outcome.Size.Width != outcome.Size.Height {
+			t.Errorf("%s: %+v, %v", prompt, outcome, err)
+		}
+	}
+}
+
 func TestGeometryIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 100 * time.Millisecond

@@ -59,7 +59,7 @@ func (e *edit) decode(ctx context.Context, link string, frames int) ([]byte, err
 
 func (e *edit) stream(ctx context.Context, link string, frames int, to io.Writer) error {
 	return e.runner.Run(ctx, ffmpeg.Command{
-		Folder: e.folder, Inputs: e.inputs, Stdout: to,
+		Folder: e.folder, Inputs: e.inputs, Stdout: to, Length: e.spec.Duration,
 		Args: []string{
 			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
 			"-frames:v", fmt.Sprint(frames), "-vsync", "passthrough", "-f", "rawvideo", "pipe:1",

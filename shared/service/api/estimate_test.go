@@ -78,7 +78,7 @@ func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	const says = "Value error, The edit would take about 15 minutes, but a job may take at most 10 minutes. " +
-		"The longest clip that would finish in time is 1 s long."
+		"The longest video that would finish in time is 1 s long."
 	if one := body.Detail[0]; strings.Join(one.Location, ".") != "body.data" || one.Message != says {
 		t.Errorf("got %q at %v", one.Message, one.Location)
 	}

@@ -175,20 +175,23 @@ func (s *service) cancelAll(ctx context.Context, accepted []job.Job) {
 	}
 }
 
-// plan adds the price, and the size and length that the result will have according to the prompt. It is called only
-// for new jobs, because reading a prompt takes milliseconds.
-func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
+// plan adds the price, and the size and length that the result will have according to the prompt. It returns the length,
+// or 0 if it is unknown. It is called only for new jobs, because reading a prompt takes milliseconds.
+func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) (length time.Duration) {
 	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {
 		read = understanding.Of(understanding.Request{
 			Kind: m.Kind, Prompt: request.Prompt, Reference: request.Inputs[catalog.ReferenceField].Blob != "",
 		})
 	}
+	edited := len(read.Edits) > 0 && in.clip > 0
+	if length = in.clip; edited {
+		length = read.Length(in.clip)
+	}
 	if m.Price != nil {
 		request.Price = m.Price.At(request.Option(catalog.ResolutionField))
-		request.Length = lengthOf(m, in.clip)
-		if len(read.Edits) > 0 && in.clip > 0 {
-			request.Length, request.Clip = read.Length(in.clip), in.clip
+		if request.Length = lengthOf(m, in.clip); edited {
+			request.Length, request.Clip = length, in.clip
 		}
 	}
 	if request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
@@ -197,6 +200,7 @@ func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) {
 		))
 		request.Planned = &plan
 	}
+	return length
 }
 
 // submitOnce returns the job created for this request, or for an earlier request with the same Idempotency-Key.
@@ -214,8 +218,8 @@ func (s *service) submitOnce(
 			if in.full != nil {
 				return nil, in.full
 			}
-			s.plan(c.model, &accepted.Request, in)
-			if err := s.estimate(ctx, c.model, &accepted, in.clip); err != nil {
+			length := s.plan(c.model, &accepted.Request, in)
+			if err := s.estimate(ctx, c.model, &accepted, length); err != nil {
 				return nil, err
 			}
 			if err := in.upload.CheckSpace(ctx); err != nil {
