@@ -38,7 +38,8 @@ func (w *world) files() *gateway.Batches {
 	must(w.t, err)
 	ids := file.NewIDs(w.now, rand.Reader)
 	files := file.NewService(file.Config{
-		Store: db.Files(), Blobs: blobs, IDs: ids, Cursors: file.NewCursors([]byte("a secret of the tests")), Now: w.now,
+		Store: watchedFiles{db.Files(), w.setup.listed}, Blobs: blobs, IDs: ids,
+		Cursors: file.NewCursors([]byte("a secret of the tests")), Now: w.now,
 	})
 	w.batches, w.stored, w.blobs = db.Batches(), files, blobs
 	return &gateway.Batches{
@@ -50,6 +51,19 @@ func (w *world) files() *gateway.Batches {
 		Files: files, Blobs: blobs, Detect: sniff.Any, MaxUpload: maxFile,
 		Intake: &file.Intake{Reservations: db.Files(), NewID: rand.Text, Now: w.now},
 	}
+}
+
+// watchedFiles calls a function, if there is one, for each read of a list.
+type watchedFiles struct {
+	file.Store
+	listed func(after string)
+}
+
+func (s watchedFiles) List(ctx context.Context, account, after string, limit int, now time.Time) ([]file.File, string, error) {
+	if s.listed != nil {
+		s.listed(after)
+	}
+	return s.Store.List(ctx, account, after, limit, now)
 }
 
 func form(content []byte, fields ...string) (body []byte, contentType string) {
@@ -163,6 +177,39 @@ func TestFileListsArePaged(t *testing.T) {
 	}
 	if a := w.get("/v1/files/"+ids[0]+"/content", studio); a.body != "{}" || a.header.Get("Content-Disposition") != "attachment" {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// An account reads the rest of one long list at a time. Short lists do not wait for it.
+func TestLongListsAreReadInTurn(t *testing.T) {
+	entered, leave := make(chan bool, 9), make(chan bool)
+	w := newWorld(t, setup{batches: true, listed: func(after string) {
+		if after != "" {
+			entered <- true
+			<-leave
+		}
+	}})
+	for range 3 {
+		w.upload([]byte("{}"), "purpose=batch")
+	}
+	answers := make(chan answer)
+	for range 3 {
+		go func() { answers <- w.get("/v1/files?purpose=vision&limit=1", studio) }()
+	}
+	await.Receive(t, "entered", entered)
+	for range 3 {
+		if a := w.get("/v1/files?limit=1", studio); a.status != 200 {
+			t.Errorf("a short list: %d", a.status)
+		}
+	}
+	if len(entered) > 0 {
+		t.Error("two long lists are read at once")
+	}
+	close(leave)
+	for range 3 {
+		if a := await.Receive(t, "answers", answers); a.status != 200 {
+			t.Errorf("a long list: %d", a.status)
+		}
 	}
 }
 

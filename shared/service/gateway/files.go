@@ -481,12 +481,15 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 		return apierror.Invalid("after", apierror.InvalidValue, "after must be the id of a file.")
 	}
 	page := newListBody(limit)
-	add := func() error { return g.addFiles(r.Context(), who.Account(), &page, after, purpose) }
-	if purpose != "" {
-		// If few files have the purpose, this reads all files of the account.
-		err = g.slowReads.Slowly(r.Context(), who.Account(), 2, add)
-	} else {
-		err = add()
+	after, more, err := g.addFiles(r.Context(), who.Account(), &page, after, purpose)
+	if err == nil && more {
+		// The rest of a long list takes long, also if few files have the purpose.
+		err = g.slowReads.Slowly(r.Context(), who.Account(), 2, func() (err error) {
+			for err == nil && more {
+				after, more, err = g.addFiles(r.Context(), who.Account(), &page, after, purpose)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		return err
@@ -494,25 +497,22 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 	return respond(w, page)
 }
 
-// addFiles adds the files that follow after and have the purpose, or any purpose if it is empty.
-func (g *Gateway) addFiles(ctx context.Context, account string, page *listBody, after, purpose string) error {
-	for more := true; more && !page.HasMore; {
-		var files []file.File
-		var err error
-		files, more, err = g.config.Batches.Files.ListAfter(ctx, account, after, min(page.limit+1, filePage))
-		if err != nil {
-			return err
+// addFiles adds the next files that follow after and have the purpose, or any purpose if it is empty. It returns where
+// the rest begins, and whether the page needs it.
+func (g *Gateway) addFiles(ctx context.Context, account string, page *listBody, after, purpose string) (string, bool, error) {
+	files, more, err := g.config.Batches.Files.ListAfter(ctx, account, after, min(page.limit+1, filePage))
+	if err != nil {
+		return "", false, err
+	}
+	for _, f := range files {
+		if after = f.ID; page.HasMore || purpose != "" && purpose != purposeOf(f) {
+			continue
 		}
-		for _, f := range files {
-			if after = f.ID; page.HasMore || purpose != "" && purpose != purposeOf(f) {
-				continue
-			}
-			if err := page.add(f.ID, newFileBody(f)); err != nil {
-				return err
-			}
+		if err := page.add(f.ID, newFileBody(f)); err != nil {
+			return "", false, err
 		}
 	}
-	return nil
+	return after, more && !page.HasMore, nil
 }
 
 func pageLimit(query url.Values, otherwise, most int) (int, error) {

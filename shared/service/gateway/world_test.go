@@ -90,6 +90,8 @@ type setup struct {
 	resolver                  upstream.Resolver
 	budgets                   gateway.Budgets
 	responses                 response.Store
+	// listed is called for each read of a list of files. It may be nil.
+	listed func(after string)
 	// batches enables files and batches, but starts no runner.
 	batches bool
 	// socketBuffer is the size of the sockets' buffers on the caller side, in bytes. 0 means the default.
