@@ -236,7 +236,7 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 			a.pace.end()
 			return made, errors.Is(context.Cause(doing), gateway.ErrGivenUp), nil
 		case answer.Cut:
-			a.pace.refused(0)
+			a.pace.cut()
 		case answer.Status == http.StatusTooManyRequests, answer.Status >= 500 && answer.RetryAfter > 0:
 			a.pace.refused(answer.RetryAfter)
 		case answer.Status >= 500:

@@ -96,6 +96,14 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
+// cut ends a call whose slot a live call took. All calls pause, because live calls often come in bursts.
+func (p *pace) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Now().Add(leastPause)
+	p.ended()
+}
+
 // refusedFor returns how long all calls have been rejected, or 0 while a running call may still succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()

@@ -43,6 +43,10 @@ func TestPaceFollowsRejections(t *testing.T) {
 		if p.current != 4 {
 			t.Errorf("%d calls at once", p.current)
 		}
+		cutAt := time.Now()
+		if p.cut(); !p.begin(t.Context()) || time.Since(cutAt) != leastPause || p.current != 4 {
+			t.Errorf("after a cut, %d calls at once after %v", p.current, time.Since(cutAt))
+		}
 		p.end()
 		ended, end := context.WithCancel(t.Context())
 		end()

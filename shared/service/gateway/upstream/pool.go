@@ -197,8 +197,8 @@ func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upst
 		}
 	}
 	return &upstream{
-		accounts: map[string]*calls{}, identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
-		transport: p.dialer.transport(u.URL, "", row.Timeouts.Connect),
+		identity: p.identity(pool, u), accounts: map[string]*calls{}, batches: map[string]*batchCalls{}, limit: u.Concurrency,
+		seed: seedOf(u.URL, u.Model), transport: p.dialer.transport(u.URL, "", row.Timeouts.Connect),
 	}
 }
 
@@ -226,8 +226,8 @@ func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *repl
 func (p *Pools) replica(set *replicas, address string) *upstream {
 	u := set.identity
 	return &upstream{
-		accounts: map[string]*calls{}, identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
-		transport: p.dialer.transport(u.row.URL, address, u.timeouts.Connect),
+		identity: u, address: address, set: set, accounts: map[string]*calls{}, batches: map[string]*batchCalls{}, limit: set.limit,
+		seed: seedOf(address, u.row.Model), transport: p.dialer.transport(u.row.URL, address, u.timeouts.Connect),
 	}
 }
 
@@ -279,6 +279,8 @@ type Call struct {
 	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
 	// not wait. If another call needs the slot, Yield is called and must end this call soon.
 	Yield func()
+	// waiting lists the accounts with calls in the queue. It is set only for a call that yields.
+	waiting []string
 }
 
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
@@ -287,10 +289,11 @@ func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 // are a last resort. If all upstreams are full, the call waits in the model's queue, if it has one, and the waiting
 // time is added to Waited.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
-	if call.Yield != nil && p.queue.waiting.Load() > 0 {
-		return Slot{}, &Unavailable{Full: true, Wait: time.Second}
+	if call.Yield != nil {
+		call.waiting = p.queue.accountsWaiting()
+		return p.try(*call)
 	}
-	if p.queue.places.Load() == 0 || call.Yield != nil {
+	if p.queue.places.Load() == 0 {
 		return p.try(*call)
 	}
 	return p.queue.take(ctx, call)

@@ -63,7 +63,7 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}
 	started := time.Now()
-	if call.busyFor == 0 && !slices.ContainsFunc(q.turns, func(a string) bool { return q.ready(a, started) != nil }) {
+	if call.busyFor == 0 && q.isFirst(call.Account, started) {
 		var l Slot
 		if l, why = q.pool.try(*call); why == nil || !why.Full {
 			q.waiting.Add(-1)
@@ -101,6 +101,30 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 		return Slot{}, why
 	}
 	return g.slot, g.why
+}
+
+// isFirst reports whether no waiting call has a right to a slot before an account's new call. An account that has its
+// share of the slots does not delay the calls of others.
+func (q *queue) isFirst(account string, now time.Time) bool {
+	waits := func(a string) bool { return q.ready(a, now) != nil }
+	if !slices.ContainsFunc(q.turns, waits) {
+		return true
+	}
+	if waits(account) || now.Sub(q.busy) < q.wait {
+		return false
+	}
+	q.start(now, false)
+	return true
+}
+
+// accountsWaiting returns the accounts with waiting calls.
+func (q *queue) accountsWaiting() []string {
+	if q.waiting.Load() == 0 {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.turns)
 }
 
 // place reports whether the queue has a place for an account's call, which must have been counted. If the queue
@@ -188,15 +212,19 @@ func (q *queue) ready(account string, now time.Time) *waiter {
 	return nil
 }
 
-// handOut assigns free upstreams to waiting calls, one account after another. After a 429, it starts only one
-// call, so that no account gets ahead by retrying more often. freed means that an accepted call has ended.
+// handOut assigns free upstreams to waiting calls. freed means that an accepted call has ended.
 func (q *queue) handOut(freed bool) {
 	if q.waiting.Load() == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
+	q.start(time.Now(), freed)
+}
+
+// start starts waiting calls, one account after another. After a 429, it starts only one call, so that no account gets
+// ahead by retrying more often.
+func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)
 	for passed := 0; passed < len(q.turns); {
 		account := q.turns[0]

@@ -52,6 +52,7 @@ type upstream struct {
 	// slow lists the streams with slow callers, which must end if another call needs their slot. yielding lists the
 	// batch calls, which must end if a live call does.
 	slow, yielding []*seat
+	batches        map[string]*batchCalls
 	usual          average
 	// retryAt is when a requested pause ends. Until then, other upstreams are preferred.
 	retryAt time.Time
@@ -62,6 +63,8 @@ type upstream struct {
 type calls struct {
 	now   int
 	usual average
+	// cut is when a call last took the slot of a batch call.
+	cut time.Time
 }
 
 func (c *calls) add(now time.Time, number int) {
@@ -70,6 +73,13 @@ func (c *calls) add(now time.Time, number int) {
 }
 
 func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now, shareTime) }
+
+// batchCalls has the number of an account's running batch calls.
+type batchCalls struct {
+	now int
+	// refused is when a call last found no slot, and since when that has been so without a start in between.
+	refused, since time.Time
+}
 
 // Slot permits one call to an upstream. Release must be called after the call.
 type Slot struct {
@@ -156,18 +166,72 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	switch pause := u.breaker.clearIn(now, call.Account); {
 	case pause > 0:
 		return tripped, max(pause, time.Second)
-	case call.Yield != nil && u.limit > 0 && u.inFlight-len(u.slow) >= u.limit-u.limit/leftFree:
+	case call.Yield != nil && u.limit > 0 && u.refusesBatch(now, call.Account):
+		return full, time.Second
+	case slices.ContainsFunc(call.waiting, func(a string) bool { return !u.isForOthers(now, a) }):
 		return full, time.Second
 	case call.Yield == nil && u.limit > 0 && u.isForOthers(now, call.Account):
 		return full, time.Second
-	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-len(u.yielding) >= u.limit:
+	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-u.takeable(now, call.Account) >= u.limit:
 		return full, time.Second
 	}
 	return none, 0
 }
 
+// cutEvery is how often an account's live calls may take the slot of a batch call if they can wait instead.
+const cutEvery = 250 * time.Millisecond
+
+// takeable returns how many slots of batch calls an account's live call may take. A burst of short calls must not end
+// all batch calls.
+func (u *upstream) takeable(now time.Time, account string) int {
+	if own := u.accounts[account]; u.queue.places.Load() > 0 && own != nil && now.Sub(own.cut) < cutEvery {
+		return 0
+	}
+	return len(u.yielding)
+}
+
 // Yielding calls leave 1/leftFree of the slots free. Only servers with at least leftFree slots have reserved slots.
 const leftFree = 4
+
+// wantTime is how long a slot is kept for a batch that was refused. It tries again after a second.
+const wantTime = 2 * time.Second
+
+// refusesBatch reports whether no slot is left for an account's batch call. Accounts whose calls were refused share the
+// slots with this account. One slot each is kept for those that have fewer calls, or as many but have been refused for
+// longer.
+func (u *upstream) refusesBatch(now time.Time, account string) bool {
+	own := u.batch(now, account)
+	if now.Sub(own.refused) >= wantTime {
+		own.since = time.Time{}
+	}
+	slots, sharing, kept := u.limit-u.limit/leftFree, 1, 0
+	for _, other := range u.batches {
+		if other == own || now.Sub(other.refused) >= wantTime {
+			continue
+		}
+		sharing++
+		first := now.Sub(other.since) >= wantTime && (own.since.IsZero() || other.since.Before(own.since))
+		if other.now < own.now || other.now == own.now && first {
+			kept++
+		}
+	}
+	if u.inFlight-len(u.slow)+kept < slots && own.now < max(slots/sharing, 1) {
+		return false
+	}
+	if own.refused = now; own.since.IsZero() {
+		own.since = now
+	}
+	return true
+}
+
+// batch returns an account's batch calls, and forgets accounts that have had none for a while.
+func (u *upstream) batch(now time.Time, account string) *batchCalls {
+	if u.batches[account] == nil {
+		maps.DeleteFunc(u.batches, func(_ string, b *batchCalls) bool { return b.now == 0 && now.Sub(b.refused) >= wantTime })
+		u.batches[account] = &batchCalls{}
+	}
+	return u.batches[account]
+}
 
 // shareTime is the time over which accounts' running calls are averaged.
 const shareTime = 10 * time.Second
@@ -206,10 +270,14 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	}
 	u.usual.note(now, u.inFlight, loadTime)
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
+	if call.Yield == nil {
+		u.addLive(now, call.Account, 1)
+	}
 	if u.isFull() {
 		from := &u.slow // the upstream has often finished
 		if len(*from) == 0 {
 			from = &u.yielding
+			u.accounts[call.Account].cut = now
 		}
 		// The most recent call loses the least work.
 		last := (*from)[len(*from)-1]
@@ -224,8 +292,9 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	}
 	if call.Yield != nil {
 		u.yielding = append(u.yielding, l.seat)
-	} else {
-		u.addLive(now, call.Account, 1)
+		own := u.batch(now, call.Account)
+		own.now++
+		own.since = time.Time{}
 	}
 	return l, true
 }
@@ -305,8 +374,12 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 		u.leave(l.seat)
 	}
 	if l.seat != nil {
-		if l.seat.ended = true; l.seat.slow {
+		l.seat.ended = true
+		switch {
+		case l.seat.slow:
 			u.accounts[l.account].add(now, -1)
+		case l.seat.yield != nil:
+			u.batch(now, l.account).now--
 		}
 	}
 	account := l.account

@@ -1,9 +1,13 @@
 package upstream
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/testkit/await"
 )
 
 // accounts simulates accounts that call one server with 16 slots.
@@ -15,7 +19,9 @@ type accounts struct {
 }
 
 func newAccounts(t *testing.T) *accounts {
-	server := &upstream{identity: identity{queue: &queue{}}, accounts: map[string]*calls{}, limit: 16}
+	server := &upstream{
+		identity: identity{queue: &queue{}}, accounts: map[string]*calls{}, batches: map[string]*batchCalls{}, limit: 16,
+	}
 	return &accounts{t, time.Unix(1e9, 0), server, map[time.Time][]Slot{}}
 }
 
@@ -135,6 +141,112 @@ func TestSlowCallsYield(t *testing.T) {
 	}
 	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
 		t.Errorf("after the end of all calls: %+v", u)
+	}
+}
+
+// A call that waits because its account has its share delays neither calls of others nor batches.
+func TestCallBeyondItsShareDelaysNobody(t *testing.T) {
+	a := newAccounts(t)
+	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+	a.server.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	a.server.queue.refresh = func() {}
+	a.now = time.Now()
+	a.call("slow", 15, time.Second)
+	for _, slot := range a.ends[a.now.Add(time.Second)] {
+		slot.Yield(a.now, func() {})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan *Unavailable)
+	go func() {
+		_, why := pool.Take(ctx, &Call{Account: "slow"})
+		waited <- why
+	}()
+	await.Until(t, "a call waits", func() bool { return len(a.server.queue.accountsWaiting()) == 1 })
+	batch, why := pool.Take(ctx, &Call{Account: "other", Yield: func() {}})
+	if why != nil {
+		t.Fatalf("a batch call cannot start: %v", why)
+	}
+	defer batch.Release(Result{}, a.now)
+	call := Call{Account: "third"}
+	live, why := pool.Take(ctx, &call)
+	if why != nil || call.Waited > 0 {
+		t.Fatalf("a call of another account waited for %v: %v", call.Waited, why)
+	}
+	live.Release(Result{}, a.now)
+	select {
+	case why := <-waited:
+		t.Errorf("the call beyond the share ended: %v", why)
+	default:
+	}
+	cancel()
+	await.Receive(t, "waited", waited)
+}
+
+// A burst of calls that can wait ends only a few batch calls.
+func TestBurstEndsFewBatchCalls(t *testing.T) {
+	for _, places := range []int64{0, 10} {
+		a := newAccounts(t)
+		a.server.queue.places.Store(places)
+		ended := 0
+		for range 12 {
+			if _, ok := a.server.take(a.now, &Call{Account: "batch", Yield: func() { ended++ }}); !ok {
+				t.Fatal("a batch call cannot start")
+			}
+		}
+		left := 15
+		for left > 0 {
+			left -= a.call("burst", left, step)
+			a.step()
+		}
+		if places > 0 && ended > 2 || places == 0 && ended != 11 {
+			t.Errorf("with %d places in the queue, 15 short calls ended %d of 12 batch calls", places, ended)
+		}
+	}
+}
+
+// Batches of two accounts share a server's slots, also if one of them started earlier.
+func TestBatchesShareSlots(t *testing.T) {
+	for _, limit := range []int{1, 2, 4, 16} {
+		for _, length := range []time.Duration{step, time.Second, 3 * time.Second} {
+			a := newAccounts(t)
+			a.server.limit = limit
+			// As in package batches, a refusal lowers the number of calls at once, and responses raise it again.
+			atOnce, resumes, started := map[string]int{"first": 12, "second": 12}, map[string]time.Time{}, map[string]int{}
+			try := func(account string) {
+				for a.server.batch(a.now, account).now < atOnce[account] && !a.now.Before(resumes[account]) {
+					slot, ok := a.server.take(a.now, &Call{Account: account, Yield: func() {}})
+					if !ok {
+						running := a.server.batch(a.now, account).now
+						if atOnce[account] = max(running, 1); running == 0 {
+							resumes[account] = a.now.Add(time.Second)
+						}
+						return
+					}
+					end := a.now.Add(length)
+					a.ends[end] = append(a.ends[end], slot)
+					started[account]++
+				}
+			}
+			for i := range 1200 {
+				a.step()
+				for account := range atOnce {
+					if i%10 == 0 {
+						atOnce[account] = min(atOnce[account]+1, 12)
+					}
+				}
+				if try("first"); i >= 100 {
+					try("second")
+				}
+				if i == 300 {
+					clear(started)
+				}
+			}
+			slots := limit - limit/leftFree
+			possible := int(90 * time.Second / length * time.Duration(slots))
+			if sum := started["first"] + started["second"]; started["second"] < sum/4 || sum < possible/2 {
+				t.Errorf("%d slots, calls of %v: %v of %d", slots, length, started, possible)
+			}
+		}
 	}
 }
 
