@@ -37,7 +37,7 @@ func (t *Turns) Respond(ctx context.Context, account string, write func() error)
 // NewSlowReads limits reads that take long. See Slowly.
 func NewSlowReads() *Turns { return NewTurns(4, 1).AtMost(1) }
 
-const longRead, longestPause = 20 * time.Millisecond, 15 * time.Second
+const longRead, longestPause = 5 * time.Millisecond, 15 * time.Second
 
 // Slowly runs a read that takes long. If accounts have one turn at most, an account reads 1/parts of the time at most,
 // even if its client disconnects. Between its reads, others can use its turn.

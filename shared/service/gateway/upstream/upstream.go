@@ -92,6 +92,7 @@ type Slot struct {
 
 // seat is the state of a call that yields its slot or may later do so.
 type seat struct {
+	account string
 	// yield ends the call. It is nil as long as the call does not yield.
 	yield func()
 	// slow means that the call is a stream with a slow caller, given that another call has been given its slot, and
@@ -279,16 +280,16 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 			from = &u.yielding
 			u.accounts[call.Account].cut = now
 		}
-		// The most recent call loses the least work.
-		last := (*from)[len(*from)-1]
-		*from = (*from)[:len(*from)-1]
-		last.given = true
-		last.yield()
+		at := ending(*from, call.Account)
+		ends := (*from)[at]
+		*from = slices.Delete(*from, at, at+1)
+		ends.given = true
+		ends.yield()
 	} else {
 		u.inFlight++
 	}
 	if u.limit > 0 || call.Yield != nil {
-		l.seat = &seat{yield: call.Yield}
+		l.seat = &seat{account: call.Account, yield: call.Yield}
 	}
 	if call.Yield != nil {
 		u.yielding = append(u.yielding, l.seat)
@@ -297,6 +298,19 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 		own.since = time.Time{}
 	}
 	return l, true
+}
+
+// ending returns the index of the call that ends for another one of the given account. It belongs to the account with
+// the most calls, or of these to the given one. The most recent call loses the least work.
+func ending(seats []*seat, account string) (at int) {
+	counts, most := map[string]int{}, 0
+	for i, s := range seats {
+		counts[s.account]++
+		if n := counts[s.account]; n > most || n == most && (s.account == account || seats[at].account != account) {
+			at, most = i, n
+		}
+	}
+	return at
 }
 
 // MayYield reports whether other calls may need the slot, because the upstream has a limit.

@@ -182,6 +182,22 @@ func TestCallBeyondItsShareDelaysNobody(t *testing.T) {
 	await.Receive(t, "waited", waited)
 }
 
+// The account with the most calls that yield loses one first, and of these the account that needs the slot.
+func TestAccountWithMostCallsLosesOne(t *testing.T) {
+	for _, c := range []struct {
+		seats, needs string
+		want         int
+	}{{"a", "b", 0}, {"aabbb", "c", 4}, {"aaabb", "b", 2}, {"abab", "a", 2}, {"abab", "b", 3}, {"abab", "c", 3}, {"abc", "a", 0}} {
+		var seats []*seat
+		for _, account := range c.seats {
+			seats = append(seats, &seat{account: string(account)})
+		}
+		if got := ending(seats, c.needs); got != c.want {
+			t.Errorf("of %q, %d ends for %q, want %d", c.seats, got, c.needs, c.want)
+		}
+	}
+}
+
 // A burst of calls that can wait ends only a few batch calls.
 func TestBurstEndsFewBatchCalls(t *testing.T) {
 	for _, places := range []int64{0, 10} {
