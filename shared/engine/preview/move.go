@@ -16,7 +16,11 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		maps[i] = g.move(drawn, op.Motion)
+		motion := op.Motion
+		if i == 1 && op.Down == nil && motion.Hold == 0 {
+			motion = look.Motion{} // this map is the same everywhere
+		}
+		maps[i] = g.move(drawn, motion)
 	}
 	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
 }

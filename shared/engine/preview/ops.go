@@ -175,6 +175,9 @@ func (g *graph) flatten(op look.Flatten) string {
 // grade changes colors with a table, in 16 bits. The filter is several times faster with 16 bits
 // than with 8, which outweighs the conversions. zscale converts in a quarter of scale's time.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
+	if lut == look.Negative() {
+		return g.filter("negate", g.colors(link)), nil
+	}
 	table, err := g.table(lut)
 	if err != nil {
 		return "", err
@@ -210,29 +213,17 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	fine, wide := g.split(g.filter(format+",lut=c0="+biased, drawing))
 	wide = g.filter(fmt.Sprintf("avgblur=sizeX=%d", g.pixels(op.Width)), wide)
 	ratio := g.filter("blend=all_mode=divide", fine, wide)
-	fill := func() (err error) {
-		if op.Fill == nil {
-			return nil
-		}
-		var table string
-		if table, err = g.table(op.Fill); err == nil {
-			picture, op.Fill = g.filter(table, picture), nil
-		}
-		return err
-	}
-	halved := g.size != at
-	if !halved || op.Fill != nil && op.Fill.Gentle() {
-		if err := fill(); err != nil {
+	if op.Fill != nil {
+		table, err := g.table(op.Fill)
+		if err != nil {
 			return "", err
 		}
+		picture = g.filter(table, picture)
 	}
-	if halved {
+	if g.size != at {
 		g.size = at
 		ratio = g.filter(g.zscale(at.Width, at.Height, "bicubic"), ratio)
 		picture = g.filter(g.restore(), picture)
-	}
-	if err := fill(); err != nil {
-		return "", err
 	}
 	inks := fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", curve(op, op.Ink[0]), curve(op, op.Ink[1]), curve(op, op.Ink[2]))
 	ratio = g.filter(inks, g.triple(ratio))

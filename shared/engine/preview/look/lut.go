@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"sync"
 
 	"cutroom/shared/engine/preview/look/oklab"
 )
@@ -53,6 +54,11 @@ func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	}
 	return lut
 }
+
+// Negative returns the table that inverts each channel. All calls return the same table.
+var Negative = sync.OnceValue(func() *LUT {
+	return LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })
+})
 
 // clip limits a channel to the range 0 to 1, and replaces NaN (the root of negative light) with 0.
 func clip(v float64) float32 {

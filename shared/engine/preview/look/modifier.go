@@ -61,10 +61,7 @@ func modifiers() []modifier {
 		{"grayscale", by(saturate(0), contrast(1.08, 0.5))},
 		{"grainy", func() []Op { return []Op{add(grain(0.045, 0.0018)).jumping(24)} }},
 		{"vignette", func() []Op { return []Op{multiply(vignette(0.5, 0.4))} }},
-		{"invert", func() []Op {
-			negative := func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b }
-			return []Op{Grade{LUTOf(negative)}}
-		}},
+		{"invert", func() []Op { return []Op{Grade{Negative()}} }},
 		{"red", color(27, 0.15, -0.02)}, {"orange", color(55, 0.13, 0.01)}, {"yellow", color(102, 0.125, 0.05)},
 		{"green", color(145, 0.13, 0)}, {"teal", color(195, 0.105, 0)}, {"blue", color(258, 0.135, -0.02)},
 		{"purple", color(305, 0.13, -0.01)}, {"pink", color(352, 0.125, 0.02)}, {"brown", color(58, 0.065, -0.06)},

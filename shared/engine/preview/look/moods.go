@@ -44,9 +44,9 @@ func winter() []Op {
 
 func underwater() []Op {
 	return []Op{
-		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.006, Motion: Motion{Down: 0.11}},
 		grade(saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02),
 			contrast(1.06, 0.5), light(-0.03)),
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.005, Motion: Motion{Down: 0.11}},
 		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.13), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
 		Layer{Texture: vignette(0.75, 0.35), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
@@ -106,7 +106,7 @@ func fire() []Op {
 		multiply(vignette(0.6, 0.35)),
 		screen(flames(0.85, 0.4), 1, 0.28, 0.02),
 		screen(flames(1, 0.26), 1, 0.72, 0.12),
-		Warp{Across: ripples(9, false), Reach: 0.005, Motion: Motion{Down: -0.35}},
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
 		Bloom{0.05, 0.6, 0.8},
 		screen(embers(0.95, 110), 1, 0.62, 0.2).drifting(0.05, -0.24),
 	}
@@ -114,7 +114,7 @@ func fire() []Op {
 
 func cyberpunk() []Op {
 	// Lines darken, so they glow if they are drawn on a negative.
-	negative := LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })
+	negative := Negative()
 	dark := NewLUT(light(-0.08), fade(0, 0.72), attract(345, 215, 0.5, 1.15), splitTone(285, 0.07, 225, 0.05))
 	return []Op{
 		Smooth{0.006, 0.06},

@@ -189,7 +189,7 @@ func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)
 		// The threads are soft, and at least a twentieth of a unit wide.
-		threads := s.smooth(1.0/360, func(x, y float64) float64 {
+		threads := s.smooth(1.0/180, func(x, y float64) float64 {
 			// Bend the threads so that they still join at opposite borders.
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))

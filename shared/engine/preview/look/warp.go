@@ -52,14 +52,14 @@ func wobble(scale float64, purpose uint64) Texture {
 func ripples(count int, across bool) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
-		s.fill(func(x, y float64) float64 {
+		s.fill(s.smooth(1.0/240, func(x, y float64) float64 {
 			u, v := y/height*2*math.Pi, x/width*2*math.Pi
 			if across {
 				u, v = v, u
 			}
 			n := float64(count)
 			return 0.5 + 0.3*math.Sin(u*n+1.2*math.Sin(v*2)) + 0.2*math.Sin(u*(2*n+1)+2*math.Sin(v*3+1))
-		})
+		}).at)
 	}
 }
 

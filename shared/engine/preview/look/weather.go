@@ -78,7 +78,7 @@ func flames(amount, rise float64) Texture {
 	return func(s *Sheet) {
 		tongues := s.field(45)
 		_, height := s.aspect()
-		s.fill(s.smooth(1.0/360, func(x, y float64) float64 {
+		s.fill(s.smooth(1.0/240, func(x, y float64) float64 {
 			n := tongues.Fractal(x*7+0.5*tongues.At(x*3, y*3), y*2.2, 4)
 			return amount * smoothstep(0, 0.6, 0.5+0.7*n-0.5*(height-y)/height/rise)
 		}).at)
