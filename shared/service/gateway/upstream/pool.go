@@ -179,6 +179,18 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
+// running returns the number of live calls of each account.
+func (p *Pool) running(now time.Time, accounts []string) map[string]int {
+	running := map[string]int{}
+	for _, account := range accounts {
+		running[account] = 0
+		for _, m := range p.members(now) {
+			running[account] += m.upstream.running(account)
+		}
+	}
+	return running
+}
+
 // Ready waits until all upstream names that are not yet resolved have been looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {

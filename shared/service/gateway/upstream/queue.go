@@ -222,12 +222,18 @@ func (q *queue) handOut(freed bool) {
 	q.start(time.Now(), freed)
 }
 
-// start starts waiting calls, one account after another. After a 429, it starts only one call, so that no account gets
-// ahead by retrying more often.
+// start starts waiting calls. Accounts with the fewest running calls go first, and of these the one whose turn it is.
+// After a 429, it starts only one call, so that no account gets ahead by retrying more often.
 func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)
-	for passed := 0; passed < len(q.turns); {
-		account := q.turns[0]
+	running := q.pool.running(now, q.turns)
+	for len(running) > 0 {
+		account := ""
+		for _, a := range q.turns {
+			if n, left := running[a]; left && (account == "" || n < running[account]) {
+				account = a
+			}
+		}
 		var l Slot
 		why := &Unavailable{Full: true}
 		w := q.ready(account, now)
@@ -235,14 +241,14 @@ func (q *queue) start(now time.Time, freed bool) {
 			l, why = q.pool.try(w.call)
 		}
 		if why != nil && why.Full { // another account's call may start
-			passed++
-			q.turns = append(q.turns[1:], account)
+			delete(running, account)
 			continue
 		}
-		passed = 0
-		q.remove(account, w)
-		if len(q.accounts[account]) > 0 { // the account's next turn comes last
-			q.turns = append(q.turns[1:], account)
+		running[account]++
+		if q.remove(account, w); len(q.accounts[account]) == 0 {
+			delete(running, account)
+		} else { // the account's next turn comes last
+			q.turns = append(slices.DeleteFunc(q.turns, func(other string) bool { return other == account }), account)
 		}
 		w.given <- grant{l, why}
 		if since < q.wait { // the 429 is recent, so calls may still be waiting because of it

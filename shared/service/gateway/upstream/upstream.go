@@ -46,8 +46,8 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// live counts the calls that do not yield. accounts counts them for each account.
-	live     calls
+	// live is the number of calls that do not yield. accounts also counts the streams of slow callers.
+	live     int
 	accounts map[string]*calls
 	// slow lists the streams with slow callers, which must end if another call needs their slot. yielding lists the
 	// batch calls, which must end if a live call does.
@@ -59,20 +59,22 @@ type upstream struct {
 	breaker breaker
 }
 
-// calls is a number of running calls and its recent average.
+// calls counts an account's live calls.
 type calls struct {
-	now   int
-	usual average
+	// now is the number of running calls. slow of them have slow callers; the recent average does not include these.
+	now, slow int
+	usual     average
 	// cut is when a call last took the slot of a batch call.
 	cut time.Time
 }
 
-func (c *calls) add(now time.Time, number int) {
-	c.usual.note(now, c.now, shareTime)
+func (c *calls) add(now time.Time, number, slow int) {
+	c.usual.note(now, c.now-c.slow, shareTime)
 	c.now += number
+	c.slow += slow
 }
 
-func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now, shareTime) }
+func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now-c.slow, shareTime) }
 
 // batchCalls has the number of an account's running batch calls.
 type batchCalls struct {
@@ -238,16 +240,39 @@ func (u *upstream) batch(now time.Time, account string) *batchCalls {
 const shareTime = 10 * time.Second
 
 // isForOthers reports whether the next slot is reserved for other accounts. The last slot is reserved for accounts
-// without a running call. An account leaves one slot and twice the other accounts' average free or to these accounts,
-// but at most half of the slots.
+// without a running call. An account leaves twice the others' averages free, but may have its share of the slots.
 func (u *upstream) isForOthers(now time.Time, account string) bool {
 	own := u.accounts[account]
 	if own == nil || own.now == 0 || u.limit < leftFree {
 		return false
 	}
-	others := max(u.live.average(now)-own.average(now), 0)
-	reserved := min(u.limit/2, 1+int(2*others))
-	return u.live.now >= u.limit-1 || own.now >= u.limit-reserved
+	if u.live >= u.limit-1 {
+		return true
+	}
+	if own.now*len(u.accounts) < u.limit-1 {
+		return false // saves time
+	}
+	var needs []float64
+	for _, other := range u.accounts {
+		if other != own {
+			needs = append(needs, 2*other.average(now))
+		}
+	}
+	return float64(own.now) >= share(u.limit-1, needs)
+}
+
+// share returns an account's number of slots if the others use at most as many, or fewer according to their needs.
+func share(slots int, needs []float64) float64 {
+	slices.Sort(needs)
+	left := float64(slots)
+	for i, need := range needs {
+		equal := left / float64(len(needs)-i+1)
+		if need >= equal {
+			return equal
+		}
+		left -= need
+	}
+	return left
 }
 
 // addLive counts a live call that starts or ends, and forgets accounts that have made no calls for a while.
@@ -258,8 +283,17 @@ func (u *upstream) addLive(now time.Time, account string, number int) {
 		own = &calls{}
 		u.accounts[account] = own
 	}
-	own.add(now, number)
-	u.live.add(now, number)
+	own.add(now, number, 0)
+	u.live += number
+}
+
+func (u *upstream) running(account string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if own := u.accounts[account]; own != nil {
+		return own.now
+	}
+	return 0
 }
 
 // take starts a call. ok is false if it may not start now.
@@ -325,7 +359,8 @@ func (l Slot) Yield(now time.Time, end func()) {
 	if l.seat.yield == nil && !l.seat.ended {
 		l.seat.yield, l.seat.slow = end, true
 		u.slow = append(u.slow, l.seat)
-		u.live.add(now, -1)
+		u.accounts[l.account].add(now, 0, 1)
+		u.live--
 	}
 }
 
@@ -337,7 +372,8 @@ func (l Slot) Keep(now time.Time) {
 	if l.seat.slow && !l.seat.given && !l.seat.ended {
 		u.leave(l.seat)
 		l.seat.yield, l.seat.slow = nil, false
-		u.live.add(now, 1)
+		u.accounts[l.account].add(now, 0, -1)
+		u.live++
 	}
 }
 
@@ -391,7 +427,7 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 		l.seat.ended = true
 		switch {
 		case l.seat.slow:
-			u.accounts[l.account].add(now, -1)
+			u.accounts[l.account].add(now, -1, -1)
 		case l.seat.yield != nil:
 			u.batch(now, l.account).now--
 		}

@@ -38,13 +38,7 @@ func (a *accounts) call(account string, number int, length time.Duration) int {
 	return number
 }
 
-// running returns the number of an account's running calls.
-func (a *accounts) running(account string) int {
-	if own := a.server.accounts[account]; own != nil {
-		return own.now
-	}
-	return 0
-}
+func (a *accounts) running(account string) int { return a.server.running(account) }
 
 // step is an amount of time that divides all lengths of calls.
 const step = 100 * time.Millisecond
@@ -139,7 +133,7 @@ func TestSlowCallsYield(t *testing.T) {
 	for range 10 {
 		a.step()
 	}
-	if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
+	if u := a.server; u.inFlight != 0 || u.live != 0 || len(u.slow)+len(u.yielding) > 0 || a.running("slow") != 0 || a.running("a") != 0 {
 		t.Errorf("after the end of all calls: %+v", u)
 	}
 }
@@ -198,6 +192,24 @@ func TestAccountWithMostCallsLosesOne(t *testing.T) {
 	}
 }
 
+// Two accounts with long calls leave a share to a third one with short calls.
+func TestThreeAccountsShareSlots(t *testing.T) {
+	a := newAccounts(t)
+	served := 0
+	for i := range 600 {
+		a.call("first", 16, 5*time.Second)
+		a.call("second", 16, 5*time.Second)
+		a.step()
+		started := a.call("short", 5-a.running("short"), time.Second)
+		if i >= 300 {
+			served += started
+		}
+	}
+	if served < 4*30 {
+		t.Errorf("in 30 s, the account with short calls gets %d of 150 calls through", served)
+	}
+}
+
 // A burst of calls that can wait ends only a few batch calls.
 func TestBurstEndsFewBatchCalls(t *testing.T) {
 	for _, places := range []int64{0, 10} {
@@ -217,6 +229,36 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 		if places > 0 && ended > 2 || places == 0 && ended != 11 {
 			t.Errorf("with %d places in the queue, 15 short calls ended %d of 12 batch calls", places, ended)
 		}
+	}
+}
+
+// A free slot goes to the waiting account with the fewest running calls.
+func TestFewestCallsGoFirst(t *testing.T) {
+	a := newAccounts(t)
+	a.server.limit, a.now = 3, time.Now()
+	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	pool.queue.refresh = func() {}
+	a.call("many", 3, step)
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan string, 3)
+	for i, account := range []string{"many", "few"} {
+		go func() {
+			if slot, why := pool.Take(ctx, &Call{Account: account}); why == nil {
+				started <- account
+				slot.Release(Result{}, time.Now())
+			}
+			started <- "end"
+		}()
+		await.Becomes(t, "waiting accounts", i+1, func() int { return len(pool.queue.accountsWaiting()) })
+	}
+	a.ends[a.now.Add(step)][0].Release(Result{}, a.now)
+	if got := await.Receive(t, "started", started); got != "few" {
+		t.Errorf("%s is first", got)
+	}
+	cancel()
+	for range 2 {
+		await.Receive(t, "started", started)
 	}
 }
 
@@ -316,7 +358,7 @@ func TestSlotsAreCountedRight(t *testing.T) {
 				t.Errorf("seed %d: %d calls of %s remain", seed, own.now, account)
 			}
 		}
-		if u := a.server; u.inFlight != 0 || u.live.now != 0 || len(u.slow)+len(u.yielding) > 0 {
+		if u := a.server; u.inFlight != 0 || u.live != 0 || len(u.slow)+len(u.yielding) > 0 {
 			t.Errorf("seed %d: after the end of all calls: %+v", seed, u)
 		}
 	}
