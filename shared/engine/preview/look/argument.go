@@ -257,7 +257,7 @@ func shapeAt(tokens []token) (argument, int) {
 	w, err := strconv.ParseFloat(across, 64)
 	h, err2 := strconv.ParseFloat(down, 64)
 	switch {
-	case err != nil || err2 != nil:
+	case err != nil || err2 != nil, !isDigit(across, 0) || !isDigit(down, 0), w > 1e6 || h > 1e6: // not "nan" or "inf"
 		return argument{}, 0
 	case len(down) == 2 && (across[0] == '0' || down[0] == '0'):
 		return counted(60*w+h, seconds), 1

@@ -458,8 +458,8 @@ func (a arguments) padding() string {
 // pad returns the filters that add bars.
 func (a arguments) pad(Clip) string {
 	if a.blurred {
-		return fmt.Sprintf("split[over][under];[under]scale='max(iw,ih*%[1]f)':'max(ih,iw/%[1]f)':"+
-			"force_original_aspect_ratio=increase,crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=24[wide];"+
+		return fmt.Sprintf("split[over][under];[under]scale='ceil(max(iw,ih*%[1]f)/4)':'ceil(max(ih,iw/%[1]f)/4)':"+
+			"force_original_aspect_ratio=increase,crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=6,scale=4*iw:4*ih[wide];"+
 			"[wide][over]overlay=(W-w)/2:(H-h)/2", a.proportion(1))
 	}
 	return fmt.Sprintf("pad=w='2*ceil(max(iw,ih*%[1]f)/2)':h='2*ceil(max(ih,iw/%[1]f)/2)':x=-1:y=-1:color=%[2]s",

@@ -92,16 +92,23 @@ func TestNoWordIsDropped(t *testing.T) {
 	}
 }
 
-// No prompt breaks Read, and the parts that it reports as ignored occur in the prompt.
+// No prompt breaks Read, numbers are finite, and the parts that Read reports as ignored occur in the prompt.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"", "don't", "a red, leather jacket", "水彩画風にして", "اجعله لوحة زيتية", "no no no", "remove\x00\xff the snow", "as as of of",
+		"freeze at nanx05 for 1 s", "first infx05",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, prompt string) {
 		plain := string([]rune(strings.Join(strings.Fields(prompt), " "))) // a long part has no invalid bytes
-		for _, part := range Read(prompt, nil).Ignored {
+		r := Read(prompt, nil)
+		for _, e := range r.Edits {
+			if e.Text() == "" && (strings.Contains(e.Label(), "NaN") || strings.Contains(e.Label(), "Inf")) {
+				t.Errorf("%q requests %q", prompt, e.Label())
+			}
+		}
+		for _, part := range r.Ignored {
 			if part = string([]rune(strings.TrimSuffix(part, "…"))); part == "" || !strings.Contains(plain, part) {
 				t.Errorf("%q is not in %q", part, prompt)
 			}
