@@ -141,7 +141,8 @@ type InfoRoutes struct {
 
 type service struct {
 	Config
-	streams ratelimit.Open
+	streams   ratelimit.Open
+	slowFiles slowFiles
 	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, JSON bodies with files, responses
 	// with images, reads that take long, and prompts of callers without a credential.
 	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, readTurns, promptTurns *ratelimit.Turns
@@ -150,7 +151,7 @@ type service struct {
 func newService(c Config) *service {
 	return &service{
 		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
-		verifyTurns: ratelimit.NewTurns(maxTurns, 1),
+		verifyTurns: ratelimit.NewTurns(maxTurns, 1).AtMost(1),
 		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
 		readTurns:  ratelimit.NewSlowReads(), promptTurns: ratelimit.NewSlowReads(),

@@ -15,8 +15,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/catalog"
@@ -77,6 +79,33 @@ func TestAccountsTakeTurnsToVerify(t *testing.T) {
 			return s.sendCredentials(httptest.NewRecorder(), r, call{who: who}, name, 1, nil)
 		})
 	})
+}
+
+// A file that takes long and cannot be read is read only once.
+func TestSlowFileIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		v := unreadable{&reads}
+		s := newService(Config{Blobs: named{}, C2PARoutes: C2PARoutes{Verifier: v}, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+		for range 3 {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			if err := s.sendCredentials(w, r, call{}, "blob", 1, nil); err != nil || !strings.Contains(w.Body.String(), origin.Unreadable) {
+				t.Errorf("%v: %s", err, w.Body)
+			}
+		}
+		if reads.Load() != 1 {
+			t.Errorf("the file was read %d times", reads.Load())
+		}
+	})
+}
+
+type unreadable struct{ reads *atomic.Int64 }
+
+func (u unreadable) Verify(context.Context, *os.File) (origin.Report, error) {
+	u.reads.Add(1)
+	time.Sleep(5 * time.Second)
+	return origin.Report{State: origin.Unreadable}, nil
 }
 
 func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
