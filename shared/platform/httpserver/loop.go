@@ -59,7 +59,11 @@ func newLoops(s *Server, base context.Context) *loops {
 func (f *loops) serve(l net.Listener) net.Listener {
 	f.Listener = l
 	f.setDate()
-	f.serving.Go(f.accept)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.stopping { // otherwise a Shutdown may already be waiting
+		f.serving.Go(f.accept)
+	}
 	go f.watch()
 	return f
 }
