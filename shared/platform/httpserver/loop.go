@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -92,7 +93,7 @@ func (f *loops) accept() {
 		case !ok:
 			f.pass(conn)
 		default:
-			c := &loopConn{loops: f, conn: watched, buffer: make([]byte, loopBuffer)}
+			c := newLoopConn(f, watched)
 			f.add(c)
 			f.serving.Go(func() {
 				if !panics.Run(f.server.logger, "connection", c.serve) {
@@ -172,12 +173,56 @@ type loopConn struct {
 	out      []byte
 	remote   string
 
+	raw syscall.RawConn
+	// readOnce reads into the slice into, with the results got and failed. writeOnce writes a part of unsent. They are
+	// kept, because making such a value allocates.
+	readOnce, writeOnce func(fd uintptr) (done bool)
+	into, unsent        []byte
+	got                 int
+	failed              error
+
 	mu sync.Mutex
 	// call is the current call. arrived means that its request has been read completely. checked means that it was
 	// running at the last check.
 	call             *loopCall
 	arrived, checked bool
 	stopping         bool
+}
+
+func newLoopConn(f *loops, conn *watchedConn) *loopConn {
+	c := &loopConn{loops: f, conn: conn, buffer: make([]byte, loopBuffer)}
+	c.raw, _ = conn.tcp.SyscallConn() // fails only for a nil connection
+	c.readOnce = func(fd uintptr) bool {
+		c.got, c.failed = RawCall(syscall.SYS_READ, fd, c.into)
+		return c.failed != syscall.EAGAIN
+	}
+	c.writeOnce = func(fd uintptr) bool {
+		n, _ := RawCall(syscall.SYS_WRITE, fd, c.unsent) // if it fails, the next write fails too
+		c.unsent = c.unsent[n:]
+		return true
+	}
+	return c
+}
+
+func (c *loopConn) read(p []byte) (int, error) {
+	c.into = p
+	err := c.conn.ReadRaw(c.raw, c.readOnce)
+	if c.into = nil; err != nil {
+		return 0, err
+	}
+	return c.got, c.failed
+}
+
+func (c *loopConn) write(p []byte) (n int, err error) {
+	c.unsent = p
+	_ = c.raw.Write(c.writeOnce)
+	if n = len(p) - len(c.unsent); n < len(p) {
+		var more int
+		more, err = c.conn.LazyConn.Write(c.unsent)
+		n += more
+	}
+	c.unsent = nil
+	return n, err
 }
 
 func (c *loopConn) serve() {
@@ -208,7 +253,7 @@ func (c *loopConn) await(wait time.Duration) bool {
 		if c.conn.SetReadDeadline(time.Now().Add(wait)) != nil || c.setCall(nil, false) {
 			return false
 		}
-		n, err := c.conn.LazyConn.Read(c.buffer)
+		n, err := c.read(c.buffer)
 		if c.from, c.to = 0, n; n == 0 || err != nil {
 			return false
 		}
@@ -251,11 +296,10 @@ func (c *loopConn) checkClient() {
 		c.checked = true
 		return
 	}
-	raw, _ := c.conn.tcp.SyscallConn() // fails only for a nil connection
 	var next [1]byte
 	var n int
 	var failed error
-	err := raw.Control(func(fd uintptr) { n, _, failed = unix.Recvfrom(int(fd), next[:], unix.MSG_PEEK|unix.MSG_DONTWAIT) })
+	err := c.raw.Control(func(fd uintptr) { n, _, failed = unix.Recvfrom(int(fd), next[:], unix.MSG_PEEK|unix.MSG_DONTWAIT) })
 	if err != nil || n <= 0 && !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR) {
 		c.call.cancel()
 	}
@@ -499,7 +543,7 @@ func (b *loopBody) Read(p []byte) (n int, err error) {
 		n = copy(p, c.buffer[c.from:c.to])
 		c.from += n
 	} else {
-		n, err = c.conn.LazyConn.Read(p)
+		n, err = c.read(p)
 	}
 	if b.left -= int64(n); b.left == 0 && n > 0 {
 		c.setCall(b.call, true)

@@ -145,7 +145,7 @@ func (w *loopWriter) Write(p []byte) (int, error) {
 	if err := w.send(); err != nil {
 		return 0, err
 	}
-	n, err := w.conn.conn.LazyConn.Write(p)
+	n, err := w.conn.write(p)
 	return n, w.failed(err)
 }
 
@@ -171,7 +171,7 @@ func (w *loopWriter) send() error {
 	if w.err != nil || len(w.conn.out) == 0 {
 		return w.err
 	}
-	_, err := w.conn.conn.LazyConn.Write(w.conn.out)
+	_, err := w.conn.write(w.conn.out)
 	if w.conn.out = w.conn.out[:0]; cap(w.conn.out) > 2*maxLoopOut {
 		w.conn.out = nil
 	}

@@ -33,6 +33,8 @@ const (
 	sentTime = 10 * time.Millisecond
 	// usualPieces is the number of pieces of a request with a few edits. A request with more takes an allocation.
 	usualPieces = 8
+	// maxCopied is the length in bytes of requests that are copied, so that a single write sends them.
+	maxCopied = 4 << 10
 )
 
 var (
@@ -125,7 +127,7 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 
 // read first sends the request, if it is not sent yet.
 func (c *h1Conn) read(p []byte) (int, error) {
-	if c.unsent == nil {
+	if c.raw == nil {
 		return c.conn.Read(p)
 	}
 	c.into = p
@@ -141,14 +143,9 @@ func (c *h1Conn) read(p []byte) (int, error) {
 // kept connection too, although the response cannot have arrived yet. This shows whether the server has closed the
 // connection or sent unexpected bytes, which would become the response.
 func (c *h1Conn) sendAndRead(fd uintptr) (done bool) {
-	n, err := syscall.Read(int(fd), c.into)
-	for err == syscall.EINTR {
-		n, err = syscall.Read(int(fd), c.into)
-	}
-	c.got, c.failed = max(n, 0), err
-	if err == nil && n == 0 {
-		c.failed = io.EOF
-	}
+	var err error
+	c.got, err = httpserver.RawCall(syscall.SYS_READ, fd, c.into)
+	c.failed = err
 	if len(c.unsent) > 0 {
 		if err != syscall.EAGAIN && !c.used.IsZero() {
 			c.got, c.failed = 0, errNotIdle
@@ -194,6 +191,12 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	}
 	c.requestHead = appendHead(c.requestHead[:0], target, request)
 	c.unsent = request.Body.AppendPieces(append(c.pieces[:0], c.requestHead))
+	if len(c.requestHead)+request.Body.Len() <= maxCopied {
+		for _, piece := range c.unsent[1:] {
+			c.requestHead = append(c.requestHead, piece...)
+		}
+		c.unsent = append(c.pieces[:0], c.requestHead)
+	}
 	if c.raw == nil {
 		c.sendLater()
 		c.unsent = nil
@@ -204,7 +207,12 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 // write writes pieces without blocking, because package net's connections are non-blocking. It ignores errors, because
 // the next write fails too.
 func (c *h1Conn) write(fd uintptr) {
-	n, _ := unix.Writev(int(fd), c.unsent)
+	var n int
+	if len(c.unsent) == 1 {
+		n, _ = httpserver.RawCall(syscall.SYS_WRITE, fd, c.unsent[0])
+	} else {
+		n, _ = unix.Writev(int(fd), c.unsent)
+	}
 	for len(c.unsent) > 0 && n >= len(c.unsent[0]) {
 		n -= len(c.unsent[0])
 		c.unsent = c.unsent[1:]
