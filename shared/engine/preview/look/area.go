@@ -106,7 +106,7 @@ func (o *operation) isGround() bool {
 }
 
 func (asked *request) grounded() bool {
-	_, found := FindGround(asked.edits)
+	_, found := FindGround(asked.Edits)
 	return found
 }
 
@@ -184,7 +184,7 @@ func (asked *request) spare(found []Area, split []clause, at int, area Area) {
 	case changes(at):
 		found[at] = rest
 	case area == Person && c[0].class == thing:
-		asked.edits = append(asked.edits, Edit{operation: meant(Ground).edit, args: arguments{removed: true}})
+		asked.Edits = append(asked.Edits, Edit{operation: meant(Ground).edit, args: arguments{removed: true}})
 		c.drop(func(part) bool { return true })
 	case c[len(c)-1].in("colorings") && at == 0:
 		asked.of(area).modify(meant("grayscale").modifier, 1)
@@ -214,7 +214,7 @@ func (asked *request) placed(prompt string, c clause) bool {
 	if !c[at:].any(func(p part) bool { return isScenery(prompt, p) }) {
 		return false // "me in winter"
 	}
-	asked.edits = append(asked.edits, e)
+	asked.Edits = append(asked.Edits, e)
 	c.drop(func(p part) bool {
 		return p.first.from <= c[at].first.from ||
 			slices.ContainsFunc(strings.Fields(strings.ToLower(prompt[p.first.from:p.last.to])), background.Shows)
@@ -259,8 +259,8 @@ func isPerson(c clause) bool {
 
 // recolor gives the background the scene or the color that a clause names.
 func (asked *request) recolor(prompt string, c clause) {
-	at := slices.IndexFunc(asked.edits, Edit.isGround)
-	e := &asked.edits[at]
+	at := slices.IndexFunc(asked.Edits, Edit.isGround)
+	e := &asked.Edits[at]
 	if e.args.scene != "" && scene.Place(prompt[c[0].last.to:]) == "" {
 		return
 	}
@@ -349,7 +349,7 @@ func (g *grounding) add() Area {
 		return p.first.from != g.clause[g.at].first.from && isKnownToGround(p) && !edits
 	})
 	if !g.grounded() {
-		g.edits = append(g.edits, g.edit)
+		g.Edits = append(g.Edits, g.edit)
 	}
 	return Whole
 }

@@ -299,7 +299,7 @@ func numberAt(prompt string, tokens []token) (argument, int) {
 			unit, number = seconds, 60*number
 		case in("decibels", next):
 			unit, number = factor, math.Pow(10, number/20)
-		case unit == 0:
+		case unit == 0, len(tokens) > 2 && in("paces", tokens[2].text):
 			length = 1
 		}
 		percent = in("percents", next)

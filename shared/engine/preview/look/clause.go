@@ -130,9 +130,14 @@ func begins(all clause, at int, current clause) bool {
 	}
 	switch p.class {
 	case placing, turning, thing:
-		return (!current.negated() || joined || sparedBy(current) != Whole) && !p.in("finals")
+		over := !current.negated() || joined || exhausted(current, all, at)
+		return (over || sparedBy(current) != Whole) && !p.in("finals")
 	case negation:
 		return true
+	case named:
+		if exhausted(current, all, at) {
+			return true
+		}
 	}
 	rest := all.near(at)
 	if joined && current.requests() && rest.requests() && rest[:min(3, len(rest))].any(part.isPortion) {
@@ -140,6 +145,16 @@ func begins(all clause, at int, current clause) bool {
 	}
 	edits := p.means.edit != nil && !p.isGround() && about(current) == Background // "blur the background and crop it"
 	return joined && (edits || turns(all, at, current))
+}
+
+// exhausted reports whether a negated clause is over before the part with an index: "no filters just make it brighter",
+// "without any filter crop it".
+func exhausted(current, all clause, at int) bool {
+	if !current.negated() || current[0].in("keeps") || len(current) < 2 {
+		return false
+	}
+	verb := current[0].in("withouts") && current[0].first == all[0].first && classOf(all[at].first.text) >= placing
+	return verb || len(current) > 2 && all[at-1].in("justs")
 }
 
 // turns reports whether "and" starts a clause about another area: "blur the background and brighten me".
@@ -209,8 +224,8 @@ func excludes(c clause) bool {
 		return p.in("changing") || p.class == content && strings.HasSuffix(p.words, "ing")
 	}))
 	return (spares || limits) && c[1:].any(func(p part) bool {
-		return spares && p.isColor() || p.class == content && areaOf(p) == Whole && quality(p) == "" &&
-			!inAny(p.words, "stays", "changing", "sounds", "size", "time")
+		return spares && p.isColor() || p.class == content && areaOf(p) == Whole &&
+			(quality(p) == "" || p.in("colorings")) && !inAny(p.words, "stays", "changing", "sounds", "size", "time")
 	})
 }
 

@@ -1,9 +1,6 @@
 package look
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // plain turns parts that are not meant literally into fillers.
 func plain(all clause) {
@@ -13,10 +10,12 @@ func plain(all clause) {
 		p := &all[i]
 		purpose = purpose && p.class <= filler && p.means.inert() && p.first.sentence == all[i-1].last.sentence
 		switch {
-		case purpose && p.class == content && len(p.arguments) == 0, isPart(all, i), isSummed(all, i):
+		case purpose && p.class == content && len(p.arguments) == 0, isBeside(all, i):
 			p.class = filler
 		case isKept(all, i):
 			p.class = content
+		case receives(all, i):
+			p.class, p.first.text, p.words = filler, "you", "you"
 		case p.in("kindas") && i+1 < len(all) && !all[i+1].means.inert():
 			p.class, p.strength, p.arguments = filler, 0.5, nil
 		}
@@ -33,17 +32,25 @@ func plain(all clause) {
 	}
 }
 
-func isEmoji(p part) bool { return strings.ContainsAny(emoji, p.first.text) }
-
-// isPart reports whether a person is named only as the owner: "the face of the man".
-func isPart(all clause, at int) bool {
-	return at > 0 && all[at].class == content && isPersonWord(all[at]) &&
-		clause(all[max(0, at-2):at]).has("ofs")
+// receives reports whether a word says who receives the result: "give me a watercolor look", "make me a pencil sketch".
+func receives(all clause, at int) bool {
+	other := func(p part) bool { return p.class == content && p.first != all[at].first }
+	if at == 0 || !all[at].in("receivers") || all.near(at).any(other) {
+		return false // "give me blue hair"
+	}
+	makes := all[at-1].in("makes") && at+1 < len(all) && all[at+1].in("articles")
+	works := func(p part) bool { return p.in("works") || p.names("works") }
+	return all[at-1].in("gives") || makes && all.near(at).any(works)
 }
 
-// isSummed reports whether "and everything" follows an object: "the sky and everything".
-func isSummed(all clause, at int) bool {
-	return all[at].class == content && at+2 < len(all) && all[at+1].class == joiner && all[at+2].in("everythings")
+func isEmoji(p part) bool { return strings.ContainsAny(emoji, p.first.text) }
+
+// isBeside reports whether a word names only an owner, or one of several objects: "the face of the man", "the sky and
+// everything".
+func isBeside(all clause, at int) bool {
+	owns := isPersonWord(all[at]) && all[max(0, at-2):at].has("ofs")
+	summed := at+2 < len(all) && all[at+1].class == joiner && all[at+2].in("everythings")
+	return all[at].class == content && (owns || summed)
 }
 
 // isKept reports whether a clause wants to keep the colors: "keep a bit of the colors".
@@ -106,10 +113,11 @@ func measure(all clause) {
 			continue
 		}
 		near := all.near(i)
-		very := near.has("states") && near.says("verys")
+		very := near.has("states") && (near.says("verys") || near.has("intenses"))
 		too := very || near.says("toos") || near.says("zus") || near.says("excesses")
 		lacks := near.count(negation) > 0 && near.says("enoughs")
-		high, low := too && near.says("highs"), lacks || too && near.says("lows")
+		high, low := near.rated()
+		high, low = too && high, lacks || too && low
 		if high == low || near.any(func(p part) bool { return p.first != all[i].first && !rates(p) }) {
 			continue
 		}
@@ -119,6 +127,16 @@ func measure(all clause) {
 		}
 		all[i].class, all[i].means = named, meant(qualities[list][map[bool]int{high: 1}[true]])
 	}
+}
+
+// rated reports whether the last word of a clause for an amount is high or low: "viel zu leise", "un peu trop fort".
+func (c clause) rated() (high, low bool) {
+	for _, p := range c {
+		if inAny(p.words, "highs", "lows") {
+			high, low = in("highs", p.words), in("lows", p.words)
+		}
+	}
+	return high, low
 }
 
 // signAfter returns 1 if a percentage with a minus sign follows a part, and 0 for a plus sign: "contrast -20%".
@@ -132,20 +150,9 @@ func signAfter(all clause, at int) (down int, signed bool) {
 }
 
 // rates reports whether a part may belong to a complaint of a quality.
-func rates(p part) bool { return ratings()[p.words] || p.class == filler || p.class == negation }
-
-// ratings returns the words of all phrases that rate a quality.
-var ratings = sync.OnceValue(func() map[string]bool {
-	all := map[string]bool{}
-	for _, list := range []string{"highs", "lows", "toos", "excesses", "enoughs", "states"} {
-		for phrase := range lists()[list] {
-			for word := range strings.FieldsSeq(phrase) {
-				all[word] = true
-			}
-		}
-	}
-	return all
-})
+func rates(p part) bool {
+	return p.class == filler || p.class == negation || inAny(p.words, "highs", "lows", "toos", "enoughs", "states")
+}
 
 // cures maps a fault of a picture to the opposite change.
 var cures = map[string]string{
@@ -175,7 +182,7 @@ func cure(all clause) {
 		case name == "" && !p.means.inert() && (excess || p.isColor() && isFault(all, i, phrase, name)):
 			p.disown()
 			continue
-		case name == "", !excess && !isFault(all, i, phrase, name):
+		case name == "", in("overdone", phrase), !excess && !isFault(all, i, phrase, name):
 			continue
 		case in("pales", phrase) && !all.near(i).has("colorings"):
 			name = "contrast"
@@ -197,37 +204,43 @@ func cure(all clause) {
 		all.drop(func(p part) bool { return in("smooths", p.words) })
 	}
 	moderate(all)
-	if cured >= 0 || all.any(func(p part) bool { return in("repairs", p.means.name()) }) {
+	if cured >= 0 || all.any(func(p part) bool { return in("repairs", p.means.name()) || p.states() }) {
 		all.dropFixes()
 	}
 }
 
 // dropFixes drops the clauses that only ask for the cure of a complaint: "it hums, remove that", "make it neutral".
 func (c clause) dropFixes() {
-	fixes := func(p part) bool { return p.means.inert() && (p.in("fixes") || p.in("removers")) }
-	for i := range c {
+	alone := false
+	for i, p := range c {
 		near := c.near(i)
-		if near.any(fixes) && !near.any(func(p part) bool { return p.class != filler && !fixes(p) }) {
-			near.drop(fixes)
+		starts := i == 0 || c[i-1].class == joiner || c[i-1].last.sentence != p.first.sentence ||
+			!c[i-1].means.inert() // "it is yellow make it natural"
+		alone = (alone || starts) && (p.class == filler || p.class == turning || p.fixes())
+		other := func(p part) bool { return p.first.from > c[i].first.from && p.class != filler && !p.fixes() }
+		if alone && p.fixes() && !near.any(other) {
+			c[i].ignore()
 		}
 	}
+}
+
+// fixes reports whether a part may only ask for the cure of a complaint.
+func (p part) fixes() bool {
+	return p.means.inert() && (p.in("fixes") || p.in("removers") || inAny(p.words, "ups", "downs"))
 }
 
 // moderate applies a small amount that a prompt asks for: "way too dark, brighten it a bit", "blur it, not too much".
 func moderate(all clause) {
 	last, brightens := -1, all.any(func(p part) bool { return p.means.name() == "brighter" })
-	complained := make([]bool, len(all))
-	for i, p := range all {
-		complained[i] = p.means.edit != nil && complains(all[:i], p.first.sentence)
-	}
 	for i, p := range all {
 		near, edit := all.near(i), p.means.edit
 		adjusts := p.changes() || p.isGround() || edit != nil && (edit.hasDegree())
 		switch {
 		case adjusts:
 			last = i
-			at := near.find(func(other part) bool { return other.first == p.first })
-			all.dropComplaints(complained, p, near.strength(at) < 1)
+			if near.strength(near.find(func(other part) bool { return other.first == p.first })) < 1 {
+				all.dropComplaints(p)
+			}
 		case last >= 0 && p.class != joiner && p.first == near[0].first && near.isModest(all[last]):
 			all[last].strength = 0.5
 			for k := range near {
@@ -248,21 +261,18 @@ func (c clause) isModest(wish part) bool {
 			isUnknown(p) && !p.in("extremes")
 	}
 	limits := len(c) > 1 && c[0].class == negation && (c[1].in("toos") || c[1].in("zus") || c[1].names("toos"))
-	return c.plain() && c.says("modestly") || limits && !c.any(other)
+	slight := func(p part) bool { return p.strength > 0 && p.strength < 1 }
+	fixes := c.any(slight) && c.any(part.fixes) && !c.any(func(p part) bool { return isUnknown(p) && !p.fixes() })
+	return c.plain() && (fixes || c.says("modestly")) || limits && !c.any(other)
 }
 
-// dropComplaints drops the complaints that a part cures. If its change is slight, the complaints are no wishes.
-// complained has the edits that the prompt complains of.
-func (c clause) dropComplaints(complained []bool, wish part, slight bool) {
+// dropComplaints drops the complaints that a slight change cures.
+func (c clause) dropComplaints(wish part) {
 	for i, p := range c {
 		if p.first == wish.first || p.means.name() != wish.means.name() {
 			continue
 		}
-		near := c.near(i)
-		if complained[i] {
-			near.drop(func(p part) bool { return p.class == content }) // "the text is mirrored, flip it"
-		}
-		if slight && near.count(content) == 0 && about(near) == Whole {
+		if near := c.near(i); near.count(content) == 0 && about(near) == Whole {
 			c[i].ignore()
 		}
 	}
@@ -272,11 +282,14 @@ func (c clause) dropComplaints(complained []bool, wish part, slight bool) {
 // asks for its cure.
 func isFault(all clause, at int, phrase, cure string) bool {
 	complained := complains(all[:at], all[at].first.sentence)
-	states := complained && len(all[at].means.phrase) == 1 && all.near(at).count(content) == 0
-	seen := all.near(at).find(func(p part) bool { return p.in("seems") })
-	looks := all[at].isColor() && seen > 0 && !all.near(at)[seen-1].in("articles")
-	return states && (looks || all.has("fixes")) || in("faults", phrase) &&
-		(complained || answered(all, at, cure) || in("pales", phrase) && answered(all, at, "contrast"))
+	near, word := all.near(at), len(all[at].means.phrase) == 1
+	seen := near.find(func(p part) bool { return p.in("seems") })
+	looks := all[at].isColor() && seen > 0 && !near[seen-1].in("articles")
+	last := near[len(near)-1].first == all[at].first // "写真が黄色い"
+	judged := last && at > 1 && all[at-1].in("subjects") && !near.has("wishes")
+	return complained && word && near.count(content) == 0 && (looks || all.has("fixes")) ||
+		complained && word && at > 0 && all[at-1].in("intenses") || in("faults", phrase) &&
+		(complained || judged || answered(all, at, cure) || in("pales", phrase) && answered(all, at, "contrast"))
 }
 
 // excessive reports whether a word such as "too" belongs to a part. It turns that word into a filler.
@@ -336,9 +349,9 @@ func complains(before clause, sentence int) (stated bool) {
 		switch {
 		case in("complaints", word), in("complaints", pair), before[i].names("toos"), before[i].names("zus"):
 			return true
-		case in("wishes", word), stated && in("sos", word):
+		case in("wishes", word), before[i].class >= placing, stated && in("sos", word):
 			return false
-		case in("states", word), before[i].names("states"):
+		case in("states", word), before[i].names("states"), in("sos", word) && i == len(before)-1:
 			stated = true
 		}
 	}
@@ -425,13 +438,14 @@ func spare(all clause) {
 		end := after == len(all) || after == len(all)-1 && all[after].class == filler
 		last := end || all[after].first.sentence != p.first.sentence
 		switch {
-		case is(before, "exceptions"), is(before, "buts") && before > 0 && (last || all[before-1].whole):
+		case is(before, "exceptions"), is(before, "buts") && before > 0 && (last || all[before-1].whole) &&
+			!all[before:i].has("onlys"): // "but only the background"
 			all[before].class = filler
 			all[i].ignore()
 			all[i].spared = area
 		case is(before, "leaves") && !is(after, "things") && !all.near(i).any(acts):
 			all[before].class = negation // not "lass … weg", "lass mich jung aussehen" or "lass … schneien"
-		case is(after, "unchanged"):
+		case is(after, "unchanged"), is(after, "nots") && after == len(all)-1: // "aber mich nicht"
 			all[i].class, all[i].means, all[i].spared = negation, meaning{}, area
 		}
 	}
@@ -460,7 +474,8 @@ func spareTime(all clause) {
 		}
 		not := all[k].class == negation && !all[k].in("keeps") &&
 			(k == 0 || all[k-1].class == joiner || all[k-1].last.sentence != p.first.sentence)
-		if !in("exceptions", all[k].words) && !not && (k == 0 || !all[k].in("buts") || !all[k-1].whole) {
+		if !in("exceptions", all[k].words) && !not && (p.in("onlys") || k == 0 || !all[k].in("buts") ||
+			!all[k-1].whole && !all.near(k-1).has("everythings")) {
 			continue
 		}
 		all[k].ignore()

@@ -108,9 +108,9 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 
 // add adds an edit, unless it is there. Only texts may be there several times.
 func (c *orders) add(e Edit) {
-	known, again := Find(c.edits, e.name)
+	known, again := Find(c.Edits, e.name)
 	if !again || e.name == Title && known.args.text != "" && e.args.text != "" {
-		c.edits = append(c.edits, e)
+		c.Edits = append(c.Edits, e)
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *orders) collect() {
 		switch {
 		case c.details(i):
 			p.ignore()
-		case slow, len(c.found) == maxOrdered:
+		case slow, len(c.found) == maxOrdered, p.isFrame() && (c.clause.near(i).takesAway() || c.clause.follows("cutters", i)):
 			p.disown()
 		default:
 			c.found = append(c.found, c.ordered(i))
@@ -328,10 +328,9 @@ func (c *orders) fails(o ordered) bool {
 	if e.name == Title {
 		takes = quotation
 	}
-	titles := slices.DeleteFunc(slices.Clone(c.edits), func(e Edit) bool { return e.name != Title })
+	titles := slices.DeleteFunc(slices.Clone(c.Edits), func(e Edit) bool { return e.name != Title })
 	switch {
 	case (e.name == Title || e.name == Logo) && (c.clause[0].class == thing || len(titles) == maxTitles),
-		(e.name == "letterbox" || e.name == "border") && c.clause.near(o.at).takesAway(),
 		e.name == partOut && len(e.args.numbers) != 2,
 		e.name == freezeAt && len(e.args.numbers) == 0,
 		e.needs && o.given&takes == 0 && !p.names("seconds"),

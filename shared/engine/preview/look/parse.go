@@ -20,15 +20,11 @@ type wishes struct {
 
 type request struct {
 	wishes
+	Result
 	parts   [Person + 1]wishes
-	edits   []Edit
 	blurred bool // whether bars are blurred
 	lone    bool // whether the prompt names nothing but a part of the clip
 	alone   bool // whether the prompt says that the rest of the clip is thrown away
-	ignored []string
-	explained
-	// empty means that the prompt has no words. declined means that it only asks to keep things unchanged.
-	empty, declined bool
 }
 
 // modified is a modifier with its strength; 1 is usual.

@@ -36,11 +36,9 @@ func Read(prompt string, known func(word string) bool) Result {
 }
 
 func (asked request) result() Result {
-	slices.SortStableFunc(asked.edits, func(a, b Edit) int { return a.rank - b.rank })
-	r := Result{
-		Understood: asked.names(), Ignored: asked.ignored, Edits: asked.edits, Limited: asked.span != Span{},
-		Empty: asked.empty, Declined: asked.declined, explained: asked.explained,
-	}
+	r := asked.Result
+	slices.SortStableFunc(r.Edits, func(a, b Edit) int { return a.rank - b.rank })
+	r.Understood, r.Limited = asked.names(), asked.span != Span{}
 	for area, name := range areaNames {
 		for _, wish := range asked.parts[area].names() {
 			r.Areas = append(r.Areas, wish+" ("+name+")")
@@ -57,7 +55,7 @@ var passes = []func(clause){measure, plain, cure, splash, spare, spareTime, stay
 
 // read reads a prompt: it finds its parts, splits them into clauses, and follows each clause.
 func (asked request) read(prompt string, known func(word string) bool) request {
-	asked.empty = strings.TrimSpace(prompt) == ""
+	asked.Empty = strings.TrimSpace(prompt) == ""
 	rest := ""
 	if words := tokenize(prompt); len(words) > maxWords {
 		prompt, rest = prompt[:words[maxWords].from], prompt[words[maxWords].from:]
@@ -78,14 +76,14 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 		f.follow(i)
 	}
 	f.addGeneric()
-	asked.declined = f.kept && !f.other
+	asked.Declined = f.kept && !f.other
 	dropped := map[int]bool{}
 	for _, p := range f.ignored {
 		dropped[p.first.from] = true
 	}
-	asked.ignored = quote(prompt, all, dropped)
+	asked.Ignored = quote(prompt, all, dropped)
 	if rest != "" {
-		asked.ignored = append(asked.ignored, rest)
+		asked.Ignored = append(asked.Ignored, rest)
 	}
 	asked.explain(prompt, all, dropped)
 	return asked
@@ -96,7 +94,7 @@ func (asked *request) orders(prompt string, split []clause) []Span {
 	spans := make([]Span, len(split))
 	for i, c := range split {
 		spans[i] = asked.order(prompt, c)
-		_, frozen := Find(asked.edits, freezeAt)
+		_, frozen := Find(asked.Edits, freezeAt)
 		if frozen || i > 0 && spans[i-1] != (Span{}) && spans[i] == (Span{}) {
 			c.drop(func(p part) bool { return p.in("afterwards") }) // "then back to normal"
 		}
@@ -169,7 +167,7 @@ func (f *following) respects(c clause) bool {
 	recolors := func(c clause) bool {
 		return !c.negated() && c.any(func(p part) bool { return p.changes() && !in("colorless", p.means.name()) })
 	}
-	crops := slices.ContainsFunc(f.edits, Edit.Centers)
+	crops := slices.ContainsFunc(f.Edits, Edit.Centers)
 	others := c.any(func(p part) bool { return p.class == content && !p.in("colorings") && !in("stays", p.words) })
 	return c.has("colorings") && !others && !slices.ContainsFunc(f.split, recolors) || c.count(placing) > 0 ||
 		crops && c.has("heads") || c.removes() && !crops
@@ -191,19 +189,19 @@ func (f *following) addGeneric() {
 
 // pad makes a crop keep the whole picture if the prompt asks for that: "square, but don't crop anything".
 func (asked *request) pad() {
-	at := slices.IndexFunc(asked.edits, func(e Edit) bool { return e.name == padded })
+	at := slices.IndexFunc(asked.Edits, func(e Edit) bool { return e.name == padded })
 	if at < 0 {
 		return
 	}
-	crop, crops := Find(asked.edits, "crop")
-	bars, _ := Find(asked.edits, "letterbox")
-	asked.edits[at].args.blurred = asked.blurred
-	wanted := &asked.edits[at].args.wanted
+	crop, crops := Find(asked.Edits, "crop")
+	bars, _ := Find(asked.Edits, "letterbox")
+	asked.Edits[at].args.blurred = asked.blurred
+	wanted := &asked.Edits[at].args.wanted
 	if *wanted = cmp.Or(*wanted, crop.args.wanted, bars.args.wanted); *wanted == 0 && crops {
 		*wanted = 1
 	}
 	shapeless := *wanted == 0 // "watercolor without cropping"
-	asked.edits = slices.DeleteFunc(asked.edits, func(e Edit) bool {
+	asked.Edits = slices.DeleteFunc(asked.Edits, func(e Edit) bool {
 		return e.name == "crop" || e.name == padded && shapeless || e.name == "letterbox" && !shapeless
 	})
 }
@@ -292,7 +290,7 @@ func (c clause) strength(at int) float64 {
 	if s := c[at].strength; s != 0 {
 		return s
 	}
-	for before := at - 1; before >= 0 && c[before].class == filler; before-- {
+	for before := at - 1; before >= 0 && c[before].class == filler && !c[at].names("zus"); before-- {
 		if s := c[before].strength; s != 0 {
 			return s
 		}

@@ -178,7 +178,8 @@ func isSegment(c clause, at int) bool {
 		cuts := p.means.edit != nil && (p.means.edit.needs && p.means.edit.takes&seconds != 0 || p.isEdit("crop"))
 		return p.changes() || p.means.edit != nil && !cuts
 	}
-	for i := at - 1; i >= 0 && (c[i].class != joiner || p.in("whens")); i-- {
+	for i := at - 1; i >= 0 && (c[i].class != joiner || p.in("whens") || c[i].in("buts") && c[i+1].in("whens") ||
+		c[i].last.sentence != c[i+1].first.sentence); i-- {
 		if changes(c[i]) {
 			return true
 		}
@@ -209,13 +210,14 @@ func isWhen(c clause) bool {
 			timed = timed || p.kinds()&^(start|end) == 0 || p.kinds() == seconds
 		case p.class == joiner && first == i:
 			first++
-		case p.class != filler && !isTimely(p.first.text) && !isDigit(p.first.text, 0):
+		case p.in("keeps"), p.class != filler && !isTimely(p.first.text) && !isDigit(p.first.text, 0):
 			return false
 		}
 		timed = timed || p.isSecond()
 	}
 	spares := c.any(func(p part) bool { return p.spares })
-	return timed && (spares || c[first].in("whens") || c[first:min(first+2, len(c))].has("sinces"))
+	ends := c[first].in("whens") || c[len(c)-1].in("whens") // "最初の2秒だけ"
+	return timed && (spares || ends || c[first:min(first+2, len(c))].has("sinces"))
 }
 
 // isUntimed reports whether a clause names a time that was not read: "after the 2nd second", "for half".

@@ -94,7 +94,7 @@ var learned = sync.OnceValue(func() *vocabulary {
 	v.known = set(friendsFile)
 	for list := range strings.FieldsSeq(`slightly strongly tracks sound degrees seconds times pixels starts ends left
 		right top bottom center corner widths heights clockwise counterclockwise large huge small squares uprights
-		wides halves quarters thirds`) {
+		wides halves quarters thirds highs lows`) {
 		maps.Copy(v.known, lists()[list])
 	}
 	for word := range v.words {
