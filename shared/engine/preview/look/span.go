@@ -216,8 +216,8 @@ func isWhen(c clause) bool {
 		timed = timed || p.isSecond()
 	}
 	spares := c.any(func(p part) bool { return p.spares })
-	ends := c[first].in("whens") || c[len(c)-1].in("whens") // "最初の2秒だけ"
-	return timed && (spares || ends || c[first:min(first+2, len(c))].has("sinces"))
+	return timed && (spares || c[first].in("whens") || c[first:min(first+2, len(c))].has("sinces") ||
+		c[len(c)-1].in("whens")) // "最初の2秒だけ"
 }
 
 // isUntimed reports whether a clause names a time that was not read: "after the 2nd second", "for half".
