@@ -364,7 +364,7 @@ type draining struct {
 
 func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	d, err := q.Queue.Receive(ctx, lane, lease)
-	if errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() != nil { // the error is the database's if it was interrupted
 		close(q.started) // closed only once, because the other slot has a job
 	}
 	return d, err
