@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
 	"cutroom/shared/engine/preview/scene"
@@ -208,11 +210,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	length := lengthOf(m, time.Duration(seconds*float64(time.Second)))
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
-		var read understanding.Result
-		err := s.promptTurns.Slowly(r.Context(), credential.Caller(r.Context()), 2, func() error {
-			read = understanding.Of(understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
-			return nil
-		})
+		read, err := s.readPrompt(r, understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
 		if err != nil {
 			return err
 		}
@@ -230,6 +228,30 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	}
 	s.writeJSON(w, r, http.StatusOK, body)
 	return nil
+}
+
+// shortPrompt is the length in characters of prompts that are read without a turn, because that takes a millisecond.
+const shortPrompt = 100
+
+// readPrompt reads long prompts of one address in turn.
+//
+// Errors: fault.Limited after two seconds.
+func (s *service) readPrompt(r *http.Request, asked understanding.Request) (read understanding.Result, err error) {
+	if utf8.RuneCountInString(asked.Prompt) <= shortPrompt {
+		return understanding.Of(asked), nil
+	}
+	waiting, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	err = s.promptTurns.Slowly(waiting, credential.Caller(r.Context()), 2, func() error {
+		read = understanding.Of(asked)
+		return nil
+	})
+	if err != nil {
+		busy := fault.New(fault.Limited, "Other prompts from this address are being read. Try again.")
+		busy.RetryAfter = time.Second
+		return read, busy
+	}
+	return read, nil
 }
 
 const (

@@ -117,14 +117,20 @@ func (q *queue) isFirst(account string, now time.Time) bool {
 	return true
 }
 
-// accountsWaiting returns the accounts with waiting calls.
-func (q *queue) accountsWaiting() []string {
+// accountsWaiting returns the accounts with calls that wait for a slot. Calls that a server has rejected do not count,
+// because only these may be too large for it.
+func (q *queue) accountsWaiting() (accounts []string) {
 	if q.waiting.Load() == 0 {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Clone(q.turns)
+	for _, account := range q.turns {
+		if slices.ContainsFunc(q.accounts[account], func(w *waiter) bool { return w.after.IsZero() }) {
+			accounts = append(accounts, account)
+		}
+	}
+	return accounts
 }
 
 // place reports whether the queue has a place for an account's call, which must have been counted. If the queue

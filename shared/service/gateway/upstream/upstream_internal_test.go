@@ -232,6 +232,30 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 	}
 }
 
+// A call that waits because a server rejected it delays no batches.
+func TestRejectedCallDelaysNoBatches(t *testing.T) {
+	a := newAccounts(t)
+	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	pool.queue.refresh = func() {}
+	call := Call{Account: "large"}
+	pool.Pause(&call, 10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan *Unavailable)
+	go func() {
+		_, why := pool.Take(ctx, &call)
+		waited <- why
+	}()
+	await.Becomes(t, "waiting calls", 1, func() int64 { return pool.queue.waiting.Load() })
+	batch, why := pool.Take(ctx, &Call{Account: "other", Yield: func() {}})
+	if why != nil {
+		t.Fatalf("a batch call cannot start: %v", why)
+	}
+	batch.Release(Result{}, a.now)
+	cancel()
+	await.Receive(t, "waited", waited)
+}
+
 // A free slot goes to the waiting account with the fewest running calls.
 func TestFewestCallsGoFirst(t *testing.T) {
 	a := newAccounts(t)
