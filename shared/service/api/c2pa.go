@@ -112,20 +112,28 @@ func (s *service) sendCredentials(
 }
 
 // verify returns fault.NotFound if the blob is gone.
-// slowFiles has the reports of files that could not be verified in a reasonable time. Blobs do not change, so these
-// files are not read again.
+// slowFiles has the recent reports of files that could not be verified in a reasonable time. These files are not read
+// again for a while. The machine may only have been busy.
 type slowFiles struct {
 	mu      sync.Mutex
-	reports map[string]origin.Report
+	reports map[string]slowReport
 }
 
-const maxSlowFiles = 1000
+type slowReport struct {
+	origin.Report
+	at time.Time
+}
+
+const (
+	maxSlowFiles = 1000
+	slowFileTime = 10 * time.Minute
+)
 
 func (f *slowFiles) report(name string) (report origin.Report, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	report, known = f.reports[name]
-	return report, known
+	kept := f.reports[name]
+	return kept.Report, !kept.at.IsZero() && time.Since(kept.at) < slowFileTime
 }
 
 func (f *slowFiles) verify(name string, verify func() (origin.Report, error)) (origin.Report, error) {
@@ -135,9 +143,9 @@ func (f *slowFiles) verify(name string, verify func() (origin.Report, error)) (o
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.reports == nil || len(f.reports) == maxSlowFiles {
-			f.reports = map[string]origin.Report{}
+			f.reports = map[string]slowReport{}
 		}
-		f.reports[name] = report
+		f.reports[name] = slowReport{report, time.Now()}
 	}
 	return report, err
 }

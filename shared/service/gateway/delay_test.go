@@ -40,3 +40,31 @@ func TestSlowCallersYieldUntilTheyCatchUp(t *testing.T) {
 		}
 	})
 }
+
+// An account whose streams mostly stall is recognized. One with few such streams is not.
+func TestUsualStallsAreRecognized(t *testing.T) {
+	var s stalls
+	for range 10 {
+		s.add("stalls", 4800*time.Millisecond, 5*time.Second)
+		s.add("office", 4800*time.Millisecond, 5*time.Second) // one slow phone
+		s.add("office", 0, 10*time.Second)
+	}
+	s.add("new", 5*time.Second, 5*time.Second)
+	for account, want := range map[string]bool{"stalls": true, "office": false, "new": false, "unknown": false} {
+		if got := s.usual(account); got != want {
+			t.Errorf("%s: %v", account, got)
+		}
+	}
+	for range 20 {
+		s.add("stalls", 0, 10*time.Second)
+	}
+	if s.usual("stalls") {
+		t.Error("an account that reads well again is not forgiven")
+	}
+	d := &delay{blocked: maxBlocked, yield: func() {}, keep: func() { t.Error("a slow caller keeps its slot") }}
+	d.begin()
+	d.end()
+	if !d.yields {
+		t.Error("a stream of an account that stalls does not yield from its first send on")
+	}
+}

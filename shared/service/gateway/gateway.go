@@ -115,6 +115,7 @@ type Gateway struct {
 	pools                *upstream.Pools
 	bodies               *bodyMemory
 	listTurns, slowReads *ratelimit.Turns
+	stalls               stalls
 	mux                  *http.ServeMux
 	// exact has the handlers of the paths without parameters, because the mux takes longer to find them.
 	exact   map[string]http.HandlerFunc

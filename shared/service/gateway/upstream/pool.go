@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
@@ -291,6 +292,8 @@ type Call struct {
 	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
 	// not wait. If another call needs the slot, Yield is called and must end this call soon.
 	Yield func()
+	// urgent is set for a call that may take the slot of a batch call at any time.
+	urgent bool
 	// waiting lists the accounts with calls in the queue. It is set only for a call that yields.
 	waiting []string
 }
@@ -306,9 +309,29 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 		return p.try(*call)
 	}
 	if p.queue.places.Load() == 0 {
-		return p.try(*call)
+		return p.takeSoon(ctx, *call)
 	}
 	return p.queue.take(ctx, call)
+}
+
+// takeSoon gives a burst of short calls the time to end without ending batch calls, if there is no queue.
+func (p *Pool) takeSoon(ctx context.Context, call Call) (l Slot, why *Unavailable) {
+	urgent := call
+	urgent.urgent = true
+	for end := time.Now().Add(cutEvery); time.Now().Before(end); {
+		if l, why = p.try(call); why == nil || !why.Full || !p.canStart(&urgent) || !clock.Wait(ctx, cutEvery/10) {
+			return l, why
+		}
+	}
+	return p.try(urgent)
+}
+
+func (p *Pool) canStart(call *Call) bool {
+	now := p.now()
+	return slices.ContainsFunc(p.members(now), func(m member) bool {
+		obstacle, _, _ := m.upstream.check(now, call)
+		return obstacle == none
+	})
 }
 
 // Pause makes the next Take wait for the given time. It returns false if the call cannot wait in a queue.

@@ -175,19 +175,19 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return full, time.Second
 	case call.Yield == nil && u.limit > 0 && u.isForOthers(now, call.Account):
 		return full, time.Second
-	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-u.takeable(now, call.Account) >= u.limit:
+	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-u.takeable(now, call) >= u.limit:
 		return full, time.Second
 	}
 	return none, 0
 }
 
-// cutEvery is how often an account's live calls may take the slot of a batch call if they can wait instead.
+// cutEvery is how often an account's live calls may take the slot of a batch call, unless they are urgent.
 const cutEvery = 250 * time.Millisecond
 
-// takeable returns how many slots of batch calls an account's live call may take. A burst of short calls must not end
-// all batch calls.
-func (u *upstream) takeable(now time.Time, account string) int {
-	if own := u.accounts[account]; u.queue.places.Load() > 0 && own != nil && now.Sub(own.cut) < cutEvery {
+// takeable returns how many slots of batch calls a live call may take. A burst of short calls must not end all batch
+// calls.
+func (u *upstream) takeable(now time.Time, call *Call) int {
+	if own := u.accounts[call.Account]; !call.urgent && own != nil && now.Sub(own.cut) < cutEvery {
 		return 0
 	}
 	return len(u.yielding)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -210,25 +211,41 @@ func TestThreeAccountsShareSlots(t *testing.T) {
 	}
 }
 
-// A burst of calls that can wait ends only a few batch calls.
+// A burst of short calls ends only a few batch calls, also without a queue. Long calls take their slots.
 func TestBurstEndsFewBatchCalls(t *testing.T) {
-	for _, places := range []int64{0, 10} {
-		a := newAccounts(t)
-		a.server.queue.places.Store(places)
-		ended := 0
-		for range 12 {
-			if _, ok := a.server.take(a.now, &Call{Account: "batch", Yield: func() { ended++ }}); !ok {
-				t.Fatal("a batch call cannot start")
+	for _, c := range []struct {
+		length time.Duration
+		least  int
+		most   int
+	}{{50 * time.Millisecond, 0, 3}, {time.Minute, 11, 11}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccounts(t)
+			a.now = time.Now()
+			pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+			ended := 0
+			for range 12 {
+				if _, ok := a.server.take(a.now, &Call{Account: "batch", Yield: func() { ended++ }}); !ok {
+					t.Fatal("a batch call cannot start")
+				}
 			}
-		}
-		left := 15
-		for left > 0 {
-			left -= a.call("burst", left, step)
-			a.step()
-		}
-		if places > 0 && ended > 2 || places == 0 && ended != 11 {
-			t.Errorf("with %d places in the queue, 15 short calls ended %d of 12 batch calls", places, ended)
-		}
+			for range 15 {
+				go func() {
+					slot, why := pool.Take(t.Context(), &Call{Account: "burst"})
+					if why != nil {
+						t.Errorf("a live call is rejected: %v", why)
+						return
+					}
+					time.Sleep(c.length)
+					slot.Release(Result{}, time.Now())
+				}()
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if ended < c.least || ended > c.most {
+				t.Errorf("15 calls of %v ended %d of 12 batch calls", c.length, ended)
+			}
+			time.Sleep(2 * c.length)
+		})
 	}
 }
 
