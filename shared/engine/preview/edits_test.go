@@ -248,6 +248,7 @@ func TestImpossibleEditsAreRejected(t *testing.T) {
 		says   string
 	}{
 		{"slow motion 8x", time.Minute, 180, "480 seconds long. The limit is 300 seconds."},
+		{"freeze at 0.1 s for 100 s", time.Second, 180, "101 seconds long. The limit is 61 seconds."},
 		{"faster 16x, skip the first 1.9 seconds", 2 * time.Second, 180, "shorter than a frame"},
 		{look.Reverse, 3 * time.Minute, 720, "too long to play backward"},
 	} {
