@@ -240,7 +240,8 @@ func (u *upstream) batch(now time.Time, account string) *batchCalls {
 const shareTime = 10 * time.Second
 
 // isForOthers reports whether the next slot is reserved for other accounts. The last slot is reserved for accounts
-// without a running call. An account leaves twice the others' averages free, but may have its share of the slots.
+// without a running call. An account leaves twice the others' averages free, but may have its share of the slots, and
+// half of them if the others do not use these.
 func (u *upstream) isForOthers(now time.Time, account string) bool {
 	own := u.accounts[account]
 	if own == nil || own.now == 0 || u.limit < leftFree {
@@ -253,12 +254,15 @@ func (u *upstream) isForOthers(now time.Time, account string) bool {
 		return false // saves time
 	}
 	var needs []float64
+	left := float64(u.limit - 1)
 	for _, other := range u.accounts {
 		if other != own {
-			needs = append(needs, 2*other.average(now))
+			average := other.average(now)
+			needs = append(needs, 2*average)
+			left -= average
 		}
 	}
-	return float64(own.now) >= share(u.limit-1, needs)
+	return float64(own.now) >= max(share(u.limit-1, needs), min(left, float64(u.limit/2)))
 }
 
 // share returns an account's number of slots if the others use at most as many, or fewer according to their needs.

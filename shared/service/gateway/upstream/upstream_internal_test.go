@@ -211,6 +211,23 @@ func TestThreeAccountsShareSlots(t *testing.T) {
 	}
 }
 
+// Accounts with one call each leave most of the other slots to one that needs them.
+func TestSmallAccountsReserveFewSlots(t *testing.T) {
+	for small := range 12 {
+		a := newAccounts(t)
+		for i := range 600 {
+			for n := range small {
+				name := string(rune('a' + n))
+				a.call(name, 1-a.running(name), time.Second)
+			}
+			a.call("large", 16, time.Second)
+			if a.step(); i > 300 && i%10 == 5 && a.server.inFlight < 11 {
+				t.Fatalf("beside %d small accounts, %d of 16 slots are used", small, a.server.inFlight)
+			}
+		}
+	}
+}
+
 // A burst of short calls ends only a few batch calls, also without a queue. Long calls take their slots.
 func TestBurstEndsFewBatchCalls(t *testing.T) {
 	for _, c := range []struct {
