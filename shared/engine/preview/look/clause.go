@@ -229,9 +229,10 @@ func excludes(c clause) bool {
 	})
 }
 
-// doubts reports whether a negated clause may ask for a change: "no black bars", "keep only the red".
+// doubts reports whether a negated clause may ask for a change: "no black bars", "keep only the red", "not just red".
 func doubts(c clause) bool {
-	return c[1:].any(func(p part) bool {
+	just := c.find(func(p part) bool { return p.in("justs") })
+	return just > 0 && !c[just:].plain() || c[1:].any(func(p part) bool {
 		known := inAny(p.first.text, "changing", "sounds", "colorings", "unchanged") || in("stays", p.words)
 		return isUnknown(p) && !known && quality(p) == "" || p.isColor() && c.has("onlys") ||
 			c[0].in("lacks") && p.isFrame()
