@@ -126,24 +126,21 @@ func TestVideosPassThroughUnchanged(t *testing.T) {
 			path := c.Make(t)
 			data, err := received(t, path, false)
 			require(t, err)
-			size := box
+			size, check := box, checkCorrected
 			if c.First == nil {
-				size = catalog.Size{Width: 128, Height: 96}
+				size, check = catalog.Size{Width: 128, Height: 96}, checkPlayed
 			}
 			spec := engine.Spec{
 				Kind: catalog.Edit, Prompt: "don't change anything", Data: &data, FPS: 25, Duration: data.Info.Duration,
 				Size: size.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
 			}
-			result := run(t, spec)
-			check := checkCorrected
-			if c.First == nil {
-				check = checkPlayed
-			}
-			first := check(t, spec, c, result)[0]
+			first := check(t, spec, c, run(t, spec))[0]
 			if c.First != nil {
 				data.Info = media.Info{} // an upload's info is unknown
 			}
-			checkPoster(t, data, first)
+			if c.First != nil || i%4 == 0 { // posters use the same decoders
+				checkPoster(t, data, first)
+			}
 			mutate(t, path, false, i, len(clips))
 		})
 	}
@@ -294,7 +291,7 @@ func mutate(t *testing.T, path string, image bool, file, files int) {
 			if image {
 				spec.Kind = catalog.Image
 			}
-			_, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {})
+			_, _, err = attempt(t, t.Context(), spec)
 			check("edit", err)
 		}
 		_, kind := sniffed(t, path)

@@ -18,7 +18,6 @@ import (
 // frameAt maps a position in the result to the input position that is shown there.
 type frameAt func(x, y float64) (fromX, fromY float64)
 
-// Each geometric edit moves the pixels as its prompt says.
 // Crops find a frame whatever the other edits do to the length, and in a clip of one frame.
 func TestCropsFindFrame(t *testing.T) {
 	frame := mediatest.Write(t, strings.Fields("-f lavfi -i testsrc2=s=320x180:r=5 -frames:v 1 -pix_fmt yuv420p frame.mp4")...)
@@ -28,12 +27,13 @@ func TestCropsFindFrame(t *testing.T) {
 	} {
 		spec := small(t, prompt)
 		spec.Data = data
-		if _, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {}); err != nil || outcome.Size.Width != outcome.Size.Height {
+		if _, outcome, err := attempt(t, t.Context(), spec); err != nil || outcome.Size.Width != outcome.Size.Height {
 			t.Errorf("%s: %+v, %v", prompt, outcome, err)
 		}
 	}
 }
 
+// Each geometric edit moves the pixels as its prompt says.
 func TestGeometryIsEdited(t *testing.T) {
 	spec := small(t, "")
 	spec.Duration = 100 * time.Millisecond
@@ -56,7 +56,7 @@ func TestGeometryIsEdited(t *testing.T) {
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
 			spec.Prompt = c.prompt
-			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			path, outcome, err := attempt(t, t.Context(), spec)
 			want := catalog.Size{Width: c.width, Height: c.height}
 			if err != nil || outcome.Size != want || outcome.Notice != "" {
 				t.Fatalf("%+v, %v, want %s", outcome, err, want)
@@ -108,7 +108,7 @@ func TestTimeEditsShowTheRightFrames(t *testing.T) {
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
 			spec.Prompt = c.prompt
-			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			path, outcome, err := attempt(t, t.Context(), spec)
 			if err != nil || math.Abs(outcome.Duration.Seconds()-c.length) > 0.01 || outcome.Notice != "" {
 				t.Fatalf("%+v, %v, want %g s", outcome, err, c.length)
 			}
@@ -184,7 +184,7 @@ func TestSoundIsEdited(t *testing.T) {
 	silent := *spec.Data
 	silent.Info.Audio = false
 	spec.Data, spec.Prompt = &silent, "louder"
-	_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	_, outcome, err := attempt(t, t.Context(), spec)
 	if err != nil || len(outcome.Understood) > 0 || !strings.Contains(outcome.Notice, "no sound") {
 		t.Errorf("a clip without sound was made louder: %+v, %v", outcome, err)
 	}
@@ -217,7 +217,7 @@ func TestChangesAreLimitedToSeconds(t *testing.T) {
 		`the text "Hello" at the top, from 0.5 s to 1 s`: func(s float64) bool { return s >= 0.5 },
 	} {
 		spec.Prompt = prompt
-		path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		path, outcome, err := attempt(t, t.Context(), spec)
 		if err != nil || outcome.Notice != "" {
 			t.Fatalf("%s: %+v, %v", prompt, outcome, err)
 		}
@@ -254,7 +254,7 @@ func TestImpossibleEditsAreRejected(t *testing.T) {
 	} {
 		spec := small(t, c.prompt)
 		spec.Duration, spec.Size = c.length, catalog.Size{Width: c.height * 16 / 9, Height: c.height}
-		_, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		_, _, err := attempt(t, t.Context(), spec)
 		if err == nil || !strings.Contains(engine.AsError(err).Message, c.says) {
 			t.Errorf("%s: got %v", c.prompt, err)
 		}

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
-	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
@@ -64,15 +62,7 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 	require(t, err)
 	absolute, err := filepath.Abs(path)
 	require(t, err)
-	file, err := os.Open(absolute)
-	require(t, err)
-	defer file.Close()
-	head := make([]byte, media.SniffLen)
-	n, _ := file.Read(head)
-	kind, ok := sniff.Media(head[:n])
-	if !ok {
-		t.Fatalf("%s is not media", path)
-	}
+	_, kind := sniffed(t, absolute)
 	probe := found.ProbeVideo
 	if image {
 		probe = found.ProbeImage
@@ -93,16 +83,14 @@ func small(t testing.TB, prompt string) engine.Spec {
 
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
-	path, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	path, _, err := attempt(t, t.Context(), spec)
 	if err != nil {
 		t.Fatalf("%s %q: %v", spec.Kind, spec.Prompt, err)
 	}
 	return path
 }
 
-func attempt(
-	t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress),
-) (path string, outcome engine.Outcome, err error) {
+func attempt(t testing.TB, ctx context.Context, spec engine.Spec) (path string, outcome engine.Outcome, err error) {
 	t.Helper()
 	found, err := tools()
 	require(t, err)
@@ -112,7 +100,7 @@ func attempt(
 		name, spec.FPS, spec.Duration = "output.png", 0, 0
 	}
 	spec.Output = filepath.Join(spec.Folder, name)
-	outcome, err = preview.New(found).Run(ctx, spec, progress)
+	outcome, err = preview.New(found).Run(ctx, spec, func(engine.Progress) {})
 	return spec.Output, outcome, err
 }
 

@@ -117,18 +117,13 @@ func TestClipWithoutFramesFailsSoon(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, _, err := attempt(t, ctx, spec, func(engine.Progress) {}); engine.AsError(err).Code != job.InvalidInput {
+	if _, _, err := attempt(t, ctx, spec); engine.AsError(err).Code != job.InvalidInput {
 		t.Errorf("got %v, want an invalid input", err)
 	}
 }
 
 func near(a, b []float64, most float64) bool {
-	for i := range b {
-		if math.Abs(a[i]-b[i]) > most {
-			return false
-		}
-	}
-	return len(a) == len(b)
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= most })
 }
 
 // The converted clip is RGB. The original may have any color space.

@@ -152,7 +152,7 @@ func TestCameraMovesTowardTheFace(t *testing.T) {
 	mediatest.Run(t, "-i", personClip, "-frames:v", "1", "-q:v", "2", still)
 	spec := portrait(t, "she waves")
 	spec.Kind, spec.Data, spec.Reference, spec.Duration = catalog.ImageToVideo, input(t, still, true), input(t, reference, true), 2*time.Second
-	path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	path, outcome, err := attempt(t, t.Context(), spec)
 	if err != nil || len(outcome.Understood) != 2 || !strings.Contains(outcome.Notice, "only moves the camera") || !strings.Contains(outcome.Notice, "she waves") {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
@@ -220,7 +220,7 @@ func TestBackgroundAndPersonAreEditedSeparately(t *testing.T) {
 			if c.reference != "" {
 				spec.Reference = input(t, c.reference, true)
 			}
-			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			path, outcome, err := attempt(t, t.Context(), spec)
 			if err != nil || len(outcome.Understood) == 0 || outcome.Notice != "" {
 				t.Fatalf("%+v, %v", outcome, err)
 			}
@@ -317,7 +317,7 @@ func TestThumbnailsComeWithResult(t *testing.T) {
 		var results [2][]byte
 		for i, wanted := range []bool{false, true} {
 			spec.Thumbnails = wanted
-			path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+			path, outcome, err := attempt(t, t.Context(), spec)
 			require(t, err)
 			results[i], err = os.ReadFile(path)
 			require(t, err)
@@ -383,7 +383,7 @@ func TestThumbnailsHavePictureColors(t *testing.T) {
 	} {
 		spec := small(t, "qwertz")
 		spec.Kind, spec.Data, spec.Size, spec.Thumbnails = test.kind, test.data, test.size, true
-		_, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		_, outcome, err := attempt(t, t.Context(), spec)
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}

@@ -20,7 +20,6 @@ import (
 type played struct {
 	before, after []picture
 	old, now      traits
-	outcome       engine.Outcome
 	path          string
 }
 
@@ -95,7 +94,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		for _, kind := range kinds {
 			t.Run(string(kind)+" "+c.prompt, func(t *testing.T) {
 				spec := typed(t, folder, kind, c.prompt, c.from)
-				path, outcome, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+				path, outcome, err := attempt(t, t.Context(), spec)
 				require(t, err)
 				if got := strings.Join(outcome.Understood, "; "); got != c.understood {
 					t.Errorf("understood %q, want %q", got, c.understood)
@@ -112,7 +111,7 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 					c.holds == nil && !strings.Contains(notice, "No"), c.understood == "" && notice == "":
 					t.Errorf("the notice is %q", notice)
 				}
-				p := played{after: frames(t, path, outcome.Size), outcome: outcome, path: path}
+				p := played{after: frames(t, path, outcome.Size), path: path}
 				if p.before = p.after; spec.Data != nil {
 					p.before = untouched(t, spec)
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/enginetest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
 	"cutroom/shared/engine/preview/frame"
@@ -58,11 +60,11 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	return out
 }
 
-func still(t testing.TB, data []byte, mime string) *engine.ReferenceImage {
+func still(t testing.TB, data []byte) *engine.ReferenceImage {
 	t.Helper()
 	found, err := tools()
 	require(t, err)
-	pixels, size, err := found.Still(t.Context(), data, mime, 384)
+	pixels, size, err := found.Still(t.Context(), data, "image/jpeg", 384)
 	require(t, err)
 	return &engine.ReferenceImage{Size: size, Pixels: pixels}
 }
@@ -74,13 +76,17 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 	return picture
 }
 
-func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
+func editor(t testing.TB, prompt string) engine.LiveEditor {
 	t.Helper()
-	e, err := frame.New(
-		func() time.Time { return time.Unix(0, 0) }, func() uint32 { return seed },
-	).Open(t.Context(), &catalog.Model{Kind: kind})
+	return editorAt(t, prompt, func() time.Time { return time.Unix(0, 0) })
+}
+
+func editorAt(t testing.TB, prompt string, clock func() time.Time) engine.LiveEditor {
+	t.Helper()
+	e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
 	require(t, err)
 	t.Cleanup(e.Close)
+	e.SetPrompt(t.Context(), prompt)
 	return e
 }
 
@@ -103,7 +109,7 @@ func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Im
 	return &kept
 }
 
-func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []byte) image.Image {
+func finished(t testing.TB, prompt string, jpeg, reference []byte) image.Image {
 	t.Helper()
 	found, err := tools()
 	require(t, err)
@@ -121,7 +127,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 		return &engine.Input{Path: path, MIME: "image/jpeg", Info: info.(media.Info)}
 	}
 	spec := engine.Spec{
-		Kind: kind, Prompt: prompt, Seed: seed, Data: input("data", jpeg), Size: frame.Box,
+		Kind: catalog.Image, Prompt: prompt, Seed: seed, Data: input("data", jpeg), Size: frame.Box,
 		Folder: folder, Output: filepath.Join(folder, "output.png"),
 	}
 	if reference != nil {
@@ -159,10 +165,9 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 		if racetest.Enabled && i%6 != 0 {
 			continue
 		}
-		e := editor(t, catalog.Edit)
-		e.SetPrompt(t.Context(), prompt)
+		e := editor(t, prompt)
 		live := edit(t, e, in)
-		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, catalog.Image, prompt, in, nil))
+		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, prompt, in, nil))
 		if changed := difference(live, decoded(t, in), 1); changed < 3 {
 			t.Errorf("%q changes the picture by %.2f only", prompt, changed)
 		}
@@ -174,12 +179,11 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
 	require(t, err)
 	for _, prompt := range []string{"", "watercolor"} {
-		e := editor(t, catalog.Edit)
-		e.SetPrompt(t.Context(), prompt)
+		e := editor(t, prompt)
 		before := edit(t, e, in)
-		e.SetImage(t.Context(), still(t, reference, "image/jpeg"))
+		e.SetImage(t.Context(), still(t, reference))
 		live := edit(t, e, in)
-		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, catalog.Image, prompt, in, reference))
+		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, prompt, in, reference))
 		e.SetImage(t.Context(), nil)
 		if d := difference(edit(t, e, in), before, 1); d != 0 {
 			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
@@ -190,9 +194,7 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 // The prompt arrives while the first frame is being edited.
 func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
-	fresh := editor(t, catalog.Edit)
-	fresh.SetPrompt(t.Context(), "film noir")
-	want := edit(t, fresh, in)
+	want := edit(t, editor(t, "film noir"), in)
 	for range 4 {
 		// The clock is read just before the first frame's look is prepared, which takes a while.
 		making := make(chan struct{})
@@ -201,9 +203,7 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 			begun()
 			return time.Unix(0, 0)
 		}
-		e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-		require(t, err)
-		e.SetPrompt(t.Context(), "watercolor")
+		e := editorAt(t, "watercolor", clock)
 		var setting sync.WaitGroup
 		setting.Go(func() {
 			<-making
@@ -214,16 +214,12 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 		if d := difference(want, edit(t, e, in), 1); d != 0 {
 			t.Fatalf("the prompt is lost: the second frame differs by %.2f", d)
 		}
-		e.Close()
 	}
 }
 
 func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
-	e, err := frame.New(func() time.Time { return now }, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-	require(t, err)
-	defer e.Close()
-	e.SetPrompt(t.Context(), "snow")
+	e := editorAt(t, "snow", func() time.Time { return now })
 	in := frameOf(t, frame.Box, 1)
 	first := edit(t, e, in)
 	now = now.Add(time.Second / 2)
@@ -242,8 +238,7 @@ func TestPictureRangeIsKept(t *testing.T) {
 	}
 	narrow := &engine.Picture{Narrow: true, YCbCr: *copied(&full.YCbCr, scale(219), scale(224))}
 	for _, prompt := range []string{"", "watercolor"} {
-		e := editor(t, catalog.Edit)
-		e.SetPrompt(t.Context(), prompt)
+		e := editor(t, prompt)
 		want := edited(t, e, full)
 		out, err := e.Edit(t.Context(), narrow)
 		require(t, err)
@@ -272,4 +267,75 @@ func copied(from *image.YCbCr, luma, chroma func(uint8) uint8) *image.YCbCr {
 	}
 	to.Y, to.Cb, to.Cr = each(from.Y, luma), each(from.Cb, chroma), each(from.Cr, chroma)
 	return &to
+}
+
+func TestEngineConforms(t *testing.T) {
+	enginetest.RunLive(t, enginetest.LiveHarness{
+		Engine: frame.New(time.Now, func() uint32 { return seed }), Model: &catalog.Model{Kind: catalog.Edit},
+		Prompt: "cyberpunk neon", Large: image.Pt(4000, 3000),
+	})
+}
+
+// hostileSizes are odd sizes, the smallest sizes, and sizes that are extreme in one direction.
+var hostileSizes = []image.Point{
+	{1, 1}, {3, 3}, {1, 1920}, {1920, 1}, {2, 1081}, {1087, 3}, {16383, 127}, {127, 16383}, {65535, 31}, {31, 65535},
+	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
+}
+
+// JPEGs can have these subsamplings.
+var subsamplings = []image.YCbCrSubsampleRatio{
+	image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio422,
+	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
+}
+
+// noisy returns a picture whose stride exceeds its width. Its planes end at the last pixel, so that
+// an out-of-bounds read is caught.
+func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
+	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
+	for _, plane := range [][]uint8{picture.Y, picture.Cb, picture.Cr} {
+		for i := range plane {
+			plane[i] = uint8(random.Uint32())
+		}
+	}
+	picture.Rect = image.Rectangle{Max: size}
+	luma := picture.YOffset(size.X-1, size.Y-1) + 1
+	chroma := picture.COffset(size.X-1, size.Y-1) + 1
+	picture.Y, picture.Cb, picture.Cr = picture.Y[:luma:luma], picture.Cb[:chroma:chroma], picture.Cr[:chroma:chroma]
+	return picture
+}
+
+// A session must edit frames of ever-changing sizes as a new session would.
+func TestHostileSizesAreEdited(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	names := look.Names()
+	turn := 0
+	for i := 0; i < len(names); i += 5 { // only every fifth look, to keep the test fast
+		prompt := names[i]
+		for n := range i / 5 % 3 { // combine some of the looks
+			prompt += " " + names[(i+7+12*n)%len(names)]
+		}
+		session := editor(t, prompt)
+		for range 2 {
+			size, ratio := hostileSizes[turn%len(hostileSizes)], subsamplings[turn%len(subsamplings)]
+			in := &engine.Picture{YCbCr: *noisy(size, ratio, random), Narrow: turn%4 < 2}
+			turn++
+			what := fmt.Sprintf("%q, %v, %v", prompt, size, in.SubsampleRatio)
+			wantPicture(t, what, edited(t, session, in), edited(t, editor(t, prompt), in), in)
+		}
+	}
+}
+
+// wantPicture compares a session's picture with a new session's, and checks the lengths of its planes.
+func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
+	t.Helper()
+	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)
+	size := frame.Box.Fit(catalog.Size{Width: in.Rect.Dx(), Height: in.Rect.Dy()})
+	chroma := (size.Width + 1) / 2 * ((size.Height + 1) / 2)
+	if got.Rect.Size() != image.Pt(size.Width, size.Height) || got.SubsampleRatio != image.YCbCrSubsampleRatio420 ||
+		len(got.Y) != size.Width*size.Height || len(got.Cb) != chroma || len(got.Cr) != chroma {
+		t.Errorf("%s: %v with planes of %d, %d and %d", what, got.Rect, len(got.Y), len(got.Cb), len(got.Cr))
+	}
+	if !bytes.Equal(got.Y, want.Y) || !bytes.Equal(got.Cb, want.Cb) || !bytes.Equal(got.Cr, want.Cr) {
+		t.Errorf("%s: an earlier picture is visible in it", what)
+	}
 }

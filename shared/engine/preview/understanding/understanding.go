@@ -102,9 +102,7 @@ func ofLook(asked Request) Result {
 		used = used || ground.ByReference()
 	}
 	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
-	if asked.Reference && used {
-		// The reference image is the logo or the background, so its colors are not applied.
-	} else if asked.Reference && !read.Declined && (followed || !left) {
+	if asked.Reference && !used && !read.Declined && (followed || !left) { // not for a logo or a background
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
 	}

@@ -1,6 +1,7 @@
 package understanding_test
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -9,21 +10,17 @@ import (
 	"cutroom/shared/engine/preview/understanding"
 )
 
-const (
-	edit, video, tryOn = catalog.Edit, catalog.TextToVideo, catalog.TryOn
-
-	unfollowed = "Nothing was changed: the preview engine does not follow “"
-	declined   = "Nothing was changed, as the prompt asks."
-	scenes     = "The preview engine paints one of a few scenes: "
-)
-
 func TestPromptsAreUnderstood(t *testing.T) {
 	table, err := os.ReadFile("testdata/prompts.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]catalog.Kind{"edit": edit, "image": catalog.Image, "video": video, "tryOn": tryOn, "live": edit, "reference": edit}
-	notices := map[string]string{"unfollowed": unfollowed, "declined": declined, "scenes": scenes, "-": ""}
+	kinds := map[string]catalog.Kind{"image": catalog.Image, "video": catalog.TextToVideo, "tryOn": catalog.TryOn}
+	notices := map[string]string{
+		"unfollowed": "Nothing was changed: the preview engine does not follow “",
+		"declined":   "Nothing was changed, as the prompt asks.",
+		"scenes":     "The preview engine paints one of a few scenes: ", "-": "",
+	}
 	for line := range strings.Lines(string(table)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if strings.HasPrefix(line, "#") || len(fields) != 5 {
@@ -36,7 +33,10 @@ func TestPromptsAreUnderstood(t *testing.T) {
 		if short, found := notices[notice]; found {
 			notice = short
 		}
-		got := understanding.Of(understanding.Request{Kind: kinds[kind], Prompt: prompt, Live: kind == "live", Reference: kind == "reference"})
+		got := understanding.Of(understanding.Request{
+			Kind: cmp.Or(kinds[kind], catalog.Edit), Prompt: prompt,
+			Live: kind == "live", Reference: kind == "reference",
+		})
 		if u, i := strings.Join(got.Understood, "; "), strings.Join(got.Ignored, "; "); u != understood || i != ignored {
 			t.Errorf("%s %q: understood %q, ignored %q; want %q, %q", kind, prompt, u, i, understood, ignored)
 		}
