@@ -41,7 +41,8 @@ func (e *edit) resize() (time.Duration, error) {
 	e.clip.Rate = e.spec.Data.Info.FrameRate
 	whole := duration(look.LengthOf(edits, e.clip.Length))
 	// A short file must not take as much time as a long one.
-	if longest := min(maxLength, e.spec.Duration+max(time.Minute, 10*e.spec.Duration)); whole > longest && whole > e.spec.Duration {
+	longest := min(maxLength, e.spec.Duration+max(time.Minute, 10*e.spec.Duration))
+	if whole > longest && whole > e.spec.Duration {
 		return 0, engine.InvalidInput(nil, "The result would be %.0f seconds long. The limit is %.0f seconds.",
 			whole.Seconds(), longest.Seconds())
 	}

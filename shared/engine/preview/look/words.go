@@ -1,8 +1,10 @@
 package look
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -140,12 +142,23 @@ func numberOf(word string) int {
 
 var numbers = [...]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10"}
 
+// maxWithin limits the words that stand within a phrase. within returns these words.
+const maxWithin = 8
+
+var within = sync.OnceValue(func() map[string]bool {
+	all := maps.Clone(lists()["within"])
+	for _, number := range numbers[1:] {
+		maps.Copy(all, lists()[number])
+	}
+	return all
+})
+
 // match returns the number of words at the beginning of a text that make a phrase, or 0. Numbers, and words such as
 // "it" and "a bit", may stand within the phrase.
 func match(text, phrase []string) (length int) {
-	within := func(word string) bool { return in("within", word) || isDigit(word, 0) || numberOf(word) > 1 }
+	skips := func(word string) bool { return within()[word] || isDigit(word, 0) }
 	for i, word := range phrase {
-		for i > 0 && length < len(text) && text[length] != word && within(text[length]) {
+		for i > 0 && length < min(len(text), i+maxWithin) && text[length] != word && skips(text[length]) {
 			length++
 		}
 		if length == len(text) || text[length] != word {

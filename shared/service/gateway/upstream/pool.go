@@ -192,6 +192,15 @@ func (p *Pool) running(now time.Time, accounts []string) map[string]int {
 	return running
 }
 
+// hasSlotFor reports whether an account may use more slots than it has, once these are free.
+func (p *Pool) hasSlotFor(now time.Time, account string) bool {
+	return slices.ContainsFunc(p.members(now), func(m member) bool {
+		m.upstream.mu.Lock()
+		defer m.upstream.mu.Unlock()
+		return !m.upstream.isForOthers(now, account)
+	})
+}
+
 // Ready waits until all upstream names that are not yet resolved have been looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {

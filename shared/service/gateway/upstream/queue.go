@@ -106,11 +106,14 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 // isFirst reports whether no waiting call has a right to a slot before an account's new call. An account that has its
 // share of the slots does not delay the calls of others.
 func (q *queue) isFirst(account string, now time.Time) bool {
-	waits := func(a string) bool { return q.ready(a, now) != nil }
+	if q.ready(account, now) != nil {
+		return false
+	}
+	waits := func(a string) bool { return q.ready(a, now) != nil && q.pool.hasSlotFor(now, a) }
 	if !slices.ContainsFunc(q.turns, waits) {
 		return true
 	}
-	if waits(account) || now.Sub(q.busy) < q.wait {
+	if now.Sub(q.busy) < q.wait {
 		return false
 	}
 	q.start(now, false)
