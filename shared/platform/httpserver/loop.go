@@ -62,7 +62,9 @@ func (f *loops) serve(l net.Listener) net.Listener {
 	f.setDate()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.stopping { // otherwise a Shutdown may already be waiting
+	if f.stopping { // a Shutdown may already be waiting
+		close(f.closed)
+	} else {
 		f.serving.Go(f.accept)
 	}
 	go f.watch()
