@@ -82,14 +82,16 @@ func (s *service) sendCredentials(
 	}
 	waiting, cancel := context.WithTimeout(r.Context(), turnWait)
 	defer cancel()
-	ctx, begun := r.Context(), false
+	begun, late := false, false
 	err := s.verifyTurns.Slowly(waiting, c.who.Account(), 4, func() (err error) {
-		if begun = true; s.VerifyTime > 0 {
-			var cancel context.CancelFunc
+		begun = true
+		ctx, cancel := r.Context(), func() {}
+		if s.VerifyTime > 0 {
 			ctx, cancel = context.WithTimeout(ctx, s.VerifyTime)
-			defer cancel()
 		}
+		defer cancel()
 		report, err = s.slowFiles.verify(name, func() (origin.Report, error) { return s.verify(ctx, name) })
+		late = ctx.Err() != nil && r.Context().Err() == nil
 		return err
 	})
 	if !begun {
@@ -98,7 +100,7 @@ func (s *service) sendCredentials(
 		return cmp.Or(r.Context().Err(), error(busy))
 	}
 	switch {
-	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
+	case err != nil && late:
 		return fault.New(fault.Timeout, "Verifying the file took too long. Use cutroom inspect or another C2PA reader.")
 	case fault.Is(err, fault.NotFound):
 		return gone

@@ -81,6 +81,24 @@ func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	})
 }
 
+// With a time limit, an error keeps its meaning.
+func TestVerifyErrorIsNoTimeout(t *testing.T) {
+	s := newService(Config{
+		Blobs: named{}, C2PARoutes: C2PARoutes{Verifier: noReader{}, VerifyTime: time.Minute}, Scratch: t.TempDir(),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+	if err := s.sendCredentials(httptest.NewRecorder(), r, call{}, "blob", 1, nil); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type noReader struct{}
+
+func (noReader) Verify(context.Context, *os.File) (origin.Report, error) {
+	return origin.Report{}, origin.ErrNoReader
+}
+
 // A file that takes long and cannot be read is read only once in ten minutes.
 func TestSlowFileIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
