@@ -1,7 +1,7 @@
 #!/bin/sh
 # install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a requirements file in a separate folder, if
-# they are missing. All installations share one pip, in .tools/pip, because unpacking pip takes longer than most of
-# them.
+# they are missing. The file must also list what they need. All installations share one pip, in .tools/pip, because
+# unpacking pip takes longer than most of them.
 set -eu
 
 folder=$1
@@ -17,5 +17,5 @@ if [ "$(cat "$pip/made-of" 2>/dev/null)" != "$(python3 --version)" ]; then
 	python3 --version >"$pip/made-of"
 fi
 python3 -m venv --clear --without-pip "$folder"
-"$pip/bin/python" -m pip --python "$folder/bin/python" install --no-compile --quiet --disable-pip-version-check --requirement "$requirements"
+"$pip/bin/python" -m pip --python "$folder/bin/python" install --no-compile --no-deps --quiet --disable-pip-version-check --requirement "$requirements"
 printf '%s\n' "$wanted" >"$folder/made-of"

@@ -163,8 +163,9 @@ services() {
 		CUTROOM_NET_HTTP=true trusting "$build test" . ./shared/platform/httpserver ./shared/service/gateway
 }
 pictures() {
+	# These tests allocate many pictures.
 	# shellcheck disable=SC2086 # a list of packages
-	trusting "released test" . -p 2 $pictures
+	GOGC=400 trusting "released test" . -p 2 $pictures
 }
 # These tests read the entire repository, also through Git and Go, so Go cannot know their dependencies.
 repository() {
