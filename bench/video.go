@@ -42,7 +42,7 @@ var lossBars = []struct{ drop, missing float64 }{{.01, .1}, {.05, .5}}
 // videoFiles lists the files of the benchmark's page. Some of them are also files of the page /realtime.
 var videoFiles = map[string]string{
 	"page.html": "bench/video/page.html", "page.js": "bench/video/page.js",
-	"pattern.js": "shared/service/api/realtime/pattern.js", "stamp.js": "shared/service/api/realtime/stamp.js",
+	"pattern.js": "shared/service/api/realtime/pattern.js", "marker.js": "shared/service/api/realtime/marker.js",
 	"room.js": "shared/service/api/realtime/room.js",
 }
 

@@ -1,6 +1,6 @@
 "use strict";
 // Sends video from a canvas at 25 frames per second, either through a server or to another peer connection on this
-// page. Each frame carries a stamp, so the page can measure when the frame is displayed. The page gets its orders
+// page. Each frame carries a marker, so the page can measure when the frame is displayed. The page gets its orders
 // from the program that serves it, and reports the measurements to it.
 
 const canvas = document.getElementById("sent"), video = document.getElementById("shown");
@@ -30,11 +30,11 @@ class Loop {
     const note = (_, frame) => {
       if (video.srcObject !== stream) return;
       video.requestVideoFrameCallback(note);
-      const stamp = readStamp(video, video.videoWidth, video.videoHeight);
-      if (stamp === undefined || stamp === this.last) return;
-      this.last = stamp;
+      const marker = readMarker(video, video.videoWidth, video.videoHeight);
+      if (marker === undefined || marker === this.last) return;
+      this.last = marker;
       this.first ??= frame.presentationTime - this.opened;
-      this.seen.push([frame.presentationTime, frame.presentationTime - this.watch.drawn[stamp]]);
+      this.seen.push([frame.presentationTime, frame.presentationTime - this.watch.drawn[marker]]);
     };
     video.requestVideoFrameCallback(note);
   }
@@ -46,7 +46,7 @@ class Loop {
     await sleep(1000 * seconds);
     return {
       latencies: this.seen.slice(from).map(([, latency]) => latency),
-      drawn: (this.watch.number - drawn + stamps) % stamps,
+      drawn: (this.watch.number - drawn + markers) % markers,
     };
   }
 
