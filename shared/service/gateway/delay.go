@@ -79,9 +79,14 @@ const (
 	// maxStalls limits the number of accounts. stallTime is the length of all streams over which delays are averaged.
 	maxStalls = 10_000
 	stallTime = time.Minute
+	// countedTime is how much of a stream counts, so that a single long one does not decide.
+	countedTime = 10 * time.Second
 )
 
 func (s *stalls) add(account string, waited, total time.Duration) {
+	if total > countedTime {
+		waited, total = time.Duration(waited.Seconds()/total.Seconds()*float64(countedTime)), countedTime
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.accounts == nil || len(s.accounts) == maxStalls {

@@ -49,7 +49,7 @@ func TestUsualStallsAreRecognized(t *testing.T) {
 		s.add("office", 4800*time.Millisecond, 5*time.Second) // one slow phone
 		s.add("office", 0, 10*time.Second)
 	}
-	s.add("new", 5*time.Second, 5*time.Second)
+	s.add("new", 17*time.Minute, 17*time.Minute)
 	for account, want := range map[string]bool{"stalls": true, "office": false, "new": false, "unknown": false} {
 		if got := s.usual(account); got != want {
 			t.Errorf("%s: %v", account, got)

@@ -323,14 +323,22 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// takeSoon gives a burst of short calls the time to end without ending batch calls, if there is no queue.
-func (p *Pool) takeSoon(ctx context.Context, call Call) (l Slot, why *Unavailable) {
+// takeSoon chooses an upstream without a queue. A call waits up to cutEvery before it takes another slot of a batch call,
+// because the calls of a burst are often short.
+func (p *Pool) takeSoon(ctx context.Context, call Call) (Slot, *Unavailable) {
+	l, why := p.try(call)
+	if why == nil || !why.Full {
+		return l, why
+	}
 	urgent := call
 	urgent.urgent = true
-	for end := time.Now().Add(cutEvery); time.Now().Before(end); {
-		if l, why = p.try(call); why == nil || !why.Full || !p.canStart(&urgent) || !clock.Wait(ctx, cutEvery/10) {
-			return l, why
+	for end := time.Now().Add(cutEvery); why != nil && why.Full && time.Now().Before(end); l, why = p.try(call) {
+		if !p.canStart(&urgent) || !clock.Wait(ctx, cutEvery/10) {
+			return Slot{}, why
 		}
+	}
+	if why == nil || !why.Full {
+		return l, why
 	}
 	return p.try(urgent)
 }

@@ -235,29 +235,25 @@ func (q *queue) handOut(freed bool) {
 // After a 429, it starts only one call, so that no account gets ahead by retrying more often.
 func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)
-	running := q.pool.running(now, q.turns)
-	for len(running) > 0 {
-		account := ""
-		for _, a := range q.turns {
-			if n, left := running[a]; left && (account == "" || n < running[account]) {
-				account = a
-			}
-		}
-		var l Slot
-		why := &Unavailable{Full: true}
+	running, waiting := q.pool.running(now, q.turns), slices.Clone(q.turns)
+	fewer := func(a, b string) int { return running[a] - running[b] }
+	slices.SortStableFunc(waiting, fewer)
+	for len(waiting) > 0 {
+		account := waiting[0]
+		waiting = waiting[1:]
 		w := q.ready(account, now)
-		if w != nil && (freed || since >= busyTime || q.accounts[account][0].after.IsZero()) {
-			l, why = q.pool.try(w.call)
-		}
-		if why != nil && why.Full { // another account's call may start
-			delete(running, account)
+		if w == nil || !freed && since < busyTime && !q.accounts[account][0].after.IsZero() {
 			continue
 		}
-		running[account]++
-		if q.remove(account, w); len(q.accounts[account]) == 0 {
-			delete(running, account)
-		} else { // the account's next turn comes last
+		l, why := q.pool.try(w.call)
+		if why != nil && why.Full {
+			continue // another account's call may start
+		}
+		if q.remove(account, w); len(q.accounts[account]) > 0 { // the account's next turn comes last
 			q.turns = append(slices.DeleteFunc(q.turns, func(other string) bool { return other == account }), account)
+			running[account]++
+			waiting = append(waiting, account)
+			slices.SortStableFunc(waiting, fewer)
 		}
 		w.given <- grant{l, why}
 		if since < q.wait { // the 429 is recent, so calls may still be waiting because of it

@@ -199,9 +199,9 @@ const leftFree = 4
 // wantTime is how long a slot is kept for a batch that was refused. It tries again after a second.
 const wantTime = 2 * time.Second
 
-// refusesBatch reports whether no slot is left for an account's batch call. Accounts whose calls were refused share the
-// slots with this account. One slot each is kept for those that have fewer calls, or as many but have been refused for
-// longer.
+// refusesBatch reports whether an account's batch call finds no slot, and remembers when that was. Accounts that were
+// refused a moment ago share the slots with this one. For each of them a slot is kept if it has fewer calls, or if it has
+// as many and has been waiting for longer.
 func (u *upstream) refusesBatch(now time.Time, account string) bool {
 	own := u.batch(now, account)
 	if now.Sub(own.refused) >= wantTime {
@@ -213,12 +213,13 @@ func (u *upstream) refusesBatch(now time.Time, account string) bool {
 			continue
 		}
 		sharing++
-		first := now.Sub(other.since) >= wantTime && (own.since.IsZero() || other.since.Before(own.since))
+		waits := !other.since.IsZero() && now.Sub(other.since) >= wantTime
+		first := waits && (own.since.IsZero() || other.since.Before(own.since))
 		if other.now < own.now || other.now == own.now && first {
 			kept++
 		}
 	}
-	if u.inFlight-len(u.slow)+kept < slots && own.now < max(slots/sharing, 1) {
+	if u.inFlight-len(u.slow)+kept < slots && own.now*sharing < slots { // an account may have its share, rounded up
 		return false
 	}
 	if own.refused = now; own.since.IsZero() {
