@@ -1,7 +1,7 @@
 #!/bin/sh
 # install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a requirements file in a separate folder, if
-# they are missing. The file must also list what they need. All installations share one pip, in .tools/pip, because
-# unpacking pip takes longer than most of them.
+# they are missing. The file must also list their dependencies. All installations share one pip, in .tools/pip,
+# because unpacking pip takes longer than most of them.
 set -eu
 
 folder=$1

@@ -26,8 +26,8 @@ func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Es
 
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
-// Estimates does not use a consistent read. Version 0.1.0 reads the attribute body, whose estimates have the field
-// slack. Without it, that version would reject every edit, so these estimates have an attribute of their own.
+// Estimates does not use a consistent read. The attribute is not "body", because version 0.1.0 reads that. It would
+// reject every edit, because these estimates lack the field "slack".
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {

@@ -142,9 +142,10 @@ func numberOf(word string) int {
 
 var numbers = [...]string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10"}
 
-// maxWithin limits the words that stand within a phrase. within returns these words.
+// maxWithin is the number of words that may stand within a phrase.
 const maxWithin = 8
 
+// within returns the words that may stand within a phrase.
 var within = sync.OnceValue(func() map[string]bool {
 	all := maps.Clone(lists()["within"])
 	for _, number := range numbers[1:] {
