@@ -44,7 +44,7 @@ export default [
   { files: ["shared/service/api/realtime/*.js"], languageOptions: { globals: realtime } },
   {
     files: ["bench/video/*.js"],
-    languageOptions: { sourceType: "script", globals: { ...page, ...realtime, maxBitrate: "readonly", readStamp: "readonly", stamps: "readonly" } },
+    languageOptions: { sourceType: "script", globals: { ...page, ...realtime, maxBitrate: "readonly", markers: "readonly", readMarker: "readonly" } },
   },
   // Scripts that drive a browser run in Node, but some of their functions run in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
