@@ -78,10 +78,18 @@ func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now-c.
 
 // batchCalls has the number of an account's running batch calls.
 type batchCalls struct {
-	now int
+	now   int
+	usual average
 	// refused is when a call last found no slot, and since when that has been so without a start in between.
 	refused, since time.Time
 }
+
+func (b *batchCalls) add(now time.Time, number int) {
+	b.usual.note(now, b.now, batchTime)
+	b.now += number
+}
+
+func (b *batchCalls) average(now time.Time) float64 { return b.usual.at(now, b.now, batchTime) }
 
 // Slot permits one call to an upstream. Release must be called after the call.
 type Slot struct {
@@ -196,12 +204,16 @@ func (u *upstream) takeable(now time.Time, call *Call) int {
 // Yielding calls leave 1/leftFree of the slots free. Only servers with at least leftFree slots have reserved slots.
 const leftFree = 4
 
-// wantTime is how long a slot is kept for a batch that was refused. It tries again after a second.
-const wantTime = 2 * time.Second
+const (
+	// wantTime is how long a slot is kept for a batch that was refused. It tries again after a second.
+	wantTime = 2 * time.Second
+	// batchTime is the time over which accounts' running batch calls are averaged.
+	batchTime = time.Minute
+)
 
 // refusesBatch reports whether an account's batch call finds no slot, and remembers when that was. Accounts that were
 // refused a moment ago share the slots with this one. For each of them a slot is kept if it has fewer calls, or if it has
-// as many and has been waiting for longer.
+// as many, is waiting, and has used less time: calls of one account may be much longer than those of another.
 func (u *upstream) refusesBatch(now time.Time, account string) bool {
 	own := u.batch(now, account)
 	if now.Sub(own.refused) >= wantTime {
@@ -214,8 +226,7 @@ func (u *upstream) refusesBatch(now time.Time, account string) bool {
 		}
 		sharing++
 		waits := !other.since.IsZero() && now.Sub(other.since) >= wantTime
-		first := waits && (own.since.IsZero() || other.since.Before(own.since))
-		if other.now < own.now || other.now == own.now && first {
+		if other.now < own.now || other.now == own.now && waits && other.average(now) < own.average(now) {
 			kept++
 		}
 	}
@@ -231,7 +242,9 @@ func (u *upstream) refusesBatch(now time.Time, account string) bool {
 // batch returns an account's batch calls, and forgets accounts that have had none for a while.
 func (u *upstream) batch(now time.Time, account string) *batchCalls {
 	if u.batches[account] == nil {
-		maps.DeleteFunc(u.batches, func(_ string, b *batchCalls) bool { return b.now == 0 && now.Sub(b.refused) >= wantTime })
+		maps.DeleteFunc(u.batches, func(_ string, b *batchCalls) bool {
+			return b.now == 0 && b.average(now) < 0.01 && now.Sub(b.refused) >= wantTime
+		})
 		u.batches[account] = &batchCalls{}
 	}
 	return u.batches[account]
@@ -333,7 +346,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	if call.Yield != nil {
 		u.yielding = append(u.yielding, l.seat)
 		own := u.batch(now, call.Account)
-		own.now++
+		own.add(now, 1)
 		own.since = time.Time{}
 	}
 	return l, true
@@ -434,7 +447,7 @@ func (u *upstream) settle(l Slot, r Result, now time.Time) {
 		case l.seat.slow:
 			u.accounts[l.account].add(now, -1, -1)
 		case l.seat.yield != nil:
-			u.batch(now, l.account).now--
+			u.batch(now, l.account).add(now, -1)
 		}
 	}
 	account := l.account

@@ -321,47 +321,87 @@ func TestFewestCallsGoFirst(t *testing.T) {
 	}
 }
 
+// batchAccount calls a server as package batches does: a refusal lowers the number of calls at once, and responses raise
+// it again.
+type batchAccount struct {
+	name            string
+	length          time.Duration
+	started, atOnce int
+	resumes         time.Time
+}
+
+func (b *batchAccount) try(a *accounts) {
+	running := func() int { return a.server.batch(a.now, b.name).now }
+	for running() < b.atOnce && !a.now.Before(b.resumes) {
+		slot, ok := a.server.take(a.now, &Call{Account: b.name, Yield: func() {}})
+		if !ok {
+			if b.atOnce = max(running(), 1); running() == 0 {
+				b.resumes = a.now.Add(time.Second)
+			}
+			return
+		}
+		end := a.now.Add(b.length)
+		a.ends[end] = append(a.ends[end], slot)
+		b.started++
+	}
+}
+
+// runBatches runs batches for two minutes. The first one starts ten seconds before the others. The result is how much of
+// the slots' time each used in the last 90 seconds.
+func runBatches(a *accounts, batches ...*batchAccount) (used []float64) {
+	for i := range 1200 {
+		a.step()
+		for at, b := range batches {
+			if i%10 == 0 {
+				b.atOnce = min(b.atOnce+1, 12)
+			}
+			if i == 300 {
+				b.started = 0
+			}
+			if at == 0 || i >= 100 {
+				b.try(a)
+			}
+		}
+	}
+	possible := 90 * float64(a.server.limit-a.server.limit/leftFree)
+	for _, b := range batches {
+		used = append(used, float64(b.started)*b.length.Seconds()/possible)
+	}
+	return used
+}
+
 // Batches of two accounts share a server's slots, also if one of them started earlier.
 func TestBatchesShareSlots(t *testing.T) {
 	for _, limit := range []int{1, 2, 4, 16} {
 		for _, length := range []time.Duration{step, time.Second, 3 * time.Second} {
 			a := newAccounts(t)
 			a.server.limit = limit
-			// As in package batches, a refusal lowers the number of calls at once, and responses raise it again.
-			atOnce, resumes, started := map[string]int{"first": 12, "second": 12}, map[string]time.Time{}, map[string]int{}
-			try := func(account string) {
-				for a.server.batch(a.now, account).now < atOnce[account] && !a.now.Before(resumes[account]) {
-					slot, ok := a.server.take(a.now, &Call{Account: account, Yield: func() {}})
-					if !ok {
-						running := a.server.batch(a.now, account).now
-						if atOnce[account] = max(running, 1); running == 0 {
-							resumes[account] = a.now.Add(time.Second)
-						}
-						return
-					}
-					end := a.now.Add(length)
-					a.ends[end] = append(a.ends[end], slot)
-					started[account]++
-				}
+			used := runBatches(a, &batchAccount{name: "first", length: length}, &batchAccount{name: "second", length: length})
+			if sum := used[0] + used[1]; used[1] < sum/4 || sum < 0.9 {
+				t.Errorf("%d slots, calls of %v: %.2f of the time used", limit, length, used)
 			}
-			for i := range 1200 {
-				a.step()
-				for account := range atOnce {
-					if i%10 == 0 {
-						atOnce[account] = min(atOnce[account]+1, 12)
-					}
-				}
-				if try("first"); i >= 100 {
-					try("second")
-				}
-				if i == 300 {
-					clear(started)
-				}
+		}
+	}
+}
+
+// Batches share time, not calls: those with long calls must leave one with short calls half of its share at least, and
+// the other way round.
+func TestBatchesWithLongCallsShareSlots(t *testing.T) {
+	for _, limit := range []int{1, 2, 4, 16} {
+		for _, long := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
+			a := newAccounts(t)
+			a.server.limit = limit
+			batches := []*batchAccount{{name: "short", length: step}}
+			for _, name := range []string{"a", "b", "c", "d"}[:min(limit, 4)] {
+				batches = append(batches, &batchAccount{name: name, length: long})
 			}
-			slots := limit - limit/leftFree
-			possible := int(90 * time.Second / length * time.Duration(slots))
-			if sum := started["first"] + started["second"]; started["second"] < sum/4 || sum < possible*9/10 {
-				t.Errorf("%d slots, calls of %v: %v of %d", slots, length, started, possible)
+			used := runBatches(a, batches...)
+			share := 1 / float64(len(batches))
+			for _, u := range used[1:] {
+				if used[0] < share/2 || u < share/4 {
+					t.Errorf("%d slots, calls of %v: %.2f of the time used", limit, long, used)
+					break
+				}
 			}
 		}
 	}
