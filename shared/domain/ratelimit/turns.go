@@ -39,6 +39,13 @@ func NewSlowReads() *Turns { return NewTurns(4, 1).AtMost(1) }
 
 const longRead, longestPause = 5 * time.Millisecond, 15 * time.Second
 
+// Long makes Slowly pause only after reads of at least this length, and only while other accounts take turns. Call it
+// before the first turn.
+func (t *Turns) Long(length time.Duration) *Turns {
+	t.long = length
+	return t
+}
+
 // Slowly runs a read that takes long. If accounts have one turn at most, an account reads 1/parts of the time at most,
 // even if its client disconnects. Between its reads, others can use its turn.
 func (t *Turns) Slowly(ctx context.Context, account string, parts int, read func() error) error {
@@ -51,7 +58,7 @@ func (t *Turns) Slowly(ctx context.Context, account string, parts int, read func
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.free++
-		if took < longRead {
+		if took < max(t.long, longRead) || t.long > 0 && !t.isShared(account) {
 			t.leave(account)
 			return
 		}
@@ -75,6 +82,7 @@ type Turns struct {
 	kept, most int
 	// lent permits an account to take the reserved turns too while no other account takes turns.
 	lent    bool
+	long    time.Duration
 	held    map[string]int
 	waiting []*turn
 	served  map[string]served
@@ -194,13 +202,18 @@ func (t *Turns) before(account, other string) bool {
 
 // reserved returns how many turns an account that has one must leave free. The lock must be held.
 func (t *Turns) reserved(account string) int {
-	if !t.lent {
-		return t.kept
+	if t.lent && !t.isShared(account) {
+		return 0
 	}
+	return t.kept
+}
+
+// isShared reports whether another account recently got a turn. The lock must be held.
+func (t *Turns) isShared(account string) bool {
 	for other, last := range t.served {
 		if other != account && time.Since(last.at) < sharedFor {
-			return t.kept
+			return true
 		}
 	}
-	return 0
+	return false
 }

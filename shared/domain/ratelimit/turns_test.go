@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,5 +132,34 @@ func TestDisconnectedClientWaitsForItsTurn(t *testing.T) {
 		if took := time.Since(began); took != 2*4*read+read {
 			t.Errorf("three reads took %v, want three pauses as well", took)
 		}
+	})
+}
+
+// Two accounts whose reads take seconds must leave most of the time to a third one. Alone, an account needs no pauses.
+func TestLongReadsLeaveTimeToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(2, 1).AtMost(1).Long(time.Second)
+		// repeat returns how many reads of an account end within two minutes.
+		repeat := func(account string, length time.Duration) (count int) {
+			for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); count++ {
+				_ = turns.Slowly(t.Context(), account, 4, func() error {
+					time.Sleep(length)
+					return nil
+				})
+			}
+			return count
+		}
+		if count := repeat("alone", 6*time.Second); count != 20 {
+			t.Errorf("alone, an account reads %d times, want 20", count)
+		}
+		time.Sleep(sharedFor)
+		var slow sync.WaitGroup
+		for _, account := range []string{"a", "b"} {
+			slow.Go(func() { repeat(account, 6*time.Second) })
+		}
+		if count := repeat("short", 100*time.Millisecond); count < 600 {
+			t.Errorf("beside slow ones, an account reads %d times, alone 1200", count)
+		}
+		slow.Wait()
 	})
 }

@@ -150,9 +150,10 @@ type service struct {
 
 func newService(c Config) *service {
 	return &service{
-		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), jpegTurns: ratelimit.NewTurns(maxTurns, 1),
-		verifyTurns: ratelimit.NewTurns(maxTurns, 1).AtMost(1),
-		listTurns:   ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
+		Config: c, jpegTurns: ratelimit.NewTurns(maxTurns, 1),
+		thumbnailTurns: ratelimit.NewTurns(maxTurns, 1).AtMost(1).Long(longThumbnail),
+		verifyTurns:    ratelimit.NewTurns(maxTurns, 1).AtMost(1),
+		listTurns:      ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
 		readTurns:  ratelimit.NewSlowReads(), promptTurns: ratelimit.NewSlowReads(),
 	}

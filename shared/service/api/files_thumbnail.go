@@ -33,6 +33,8 @@ const (
 	MaxTurn  = turnWait / 3
 	// maxTurns limits concurrent thumbnails and concurrent verifications. Each account may have one of each.
 	maxTurns = 2
+	// After a thumbnail that took longThumbnail, its account pauses for three times as long if others want thumbnails too.
+	longThumbnail = time.Second
 	// thumbnailRetry is the Retry-After value when too many thumbnails are being made.
 	thumbnailRetry = 2 * time.Second
 )
@@ -72,10 +74,21 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	if s.Posters == nil {
 		return nil, errNoThumbnail
 	}
-	if !takeTurn(ctx, s.thumbnailTurns, f.Account) {
+	waiting, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	begun, picture := false, []byte(nil)
+	err := s.thumbnailTurns.Slowly(waiting, f.Account, 4, func() (err error) {
+		begun = true
+		picture, err = s.makeThumbnailNow(ctx, f)
+		return err
+	})
+	if !begun {
 		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
-	defer s.thumbnailTurns.Release(f.Account)
+	return picture, err
+}
+
+func (s *service) makeThumbnailNow(ctx context.Context, f file.File) ([]byte, error) {
 	// Another request may have made the thumbnail in the meantime.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
