@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 type Clock struct{ boot string }
@@ -20,11 +18,11 @@ func Open() (*Clock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boottime: identify the boot: %w", err)
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(clockID, &now); err != nil {
+	now, err := read()
+	if err != nil {
 		return nil, fmt.Errorf("boottime: read the clock: %w", err)
 	}
-	ahead.CompareAndSwap(0, int64(time.Duration(now.Nano())-time.Since(opened)))
+	ahead.CompareAndSwap(0, int64(now-time.Since(opened)))
 	return &Clock{boot}, nil
 }
 
@@ -36,7 +34,8 @@ func (c *Clock) Now() time.Duration {
 	now := time.Since(opened)
 	if now-time.Duration(measured.Load()) >= time.Millisecond && measuring.TryLock() {
 		measured.Store(int64(now))
-		ahead.Store(max(ahead.Load(), int64(read()-time.Since(opened))))
+		total, _ := read() // cannot fail, because Open has read the same clock
+		ahead.Store(max(ahead.Load(), int64(total-time.Since(opened))))
 		measuring.Unlock()
 	}
 	return now + time.Duration(ahead.Load())
@@ -49,9 +48,3 @@ var (
 	measuring       sync.Mutex
 	ahead, measured atomic.Int64
 )
-
-func read() time.Duration {
-	var now unix.Timespec
-	_ = unix.ClockGettime(clockID, &now) // cannot fail, because Open has read the same clock
-	return time.Duration(now.Nano())
-}
