@@ -42,6 +42,7 @@ var (
 // rewriter holds the buffers for reading and rewriting a response.
 type rewriter struct {
 	read, written []byte
+	parser        jsonedit.Parser
 	edits         []jsonedit.Edit
 }
 
@@ -76,7 +77,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 		return nil
 	}
 	body = jsonedit.ValidUTF8(body)
-	completion, ok := jsonedit.ParseObject(body)
+	completion, ok := w.parser.ParseObject(body)
 	if !ok {
 		f := failed(errNoCompletion)
 		f.tryNext = true

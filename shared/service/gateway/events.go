@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 const (
@@ -40,10 +42,12 @@ type eventReader struct {
 	started bool
 	err     error
 	joined  []byte
+	// parser is for the users of the events.
+	parser jsonedit.Parser
 }
 
 func (r *eventReader) reset(source io.Reader, most int) {
-	*r = eventReader{source: source, most: most, buf: r.buf, joined: r.joined[:0]}
+	*r = eventReader{source: source, most: most, buf: r.buf, joined: r.joined[:0], parser: r.parser}
 	if r.buf == nil {
 		r.buf = make([]byte, eventBuffer)
 	}

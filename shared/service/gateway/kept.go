@@ -306,7 +306,7 @@ func (c *completion) appendKept(edits []jsonedit.Edit, answer, output gjson.Resu
 			edits = append(edits, jsonedit.InsertMembers(answer, `"`+name+`":`+string(value)))
 		}
 	}
-	output.ForEach(func(_, item gjson.Result) bool {
+	jsonedit.ForEach(output, func(_ string, item gjson.Result) bool {
 		edits = c.appendItemID(edits, item.Get("id"))
 		return len(edits) <= maxEdits
 	})

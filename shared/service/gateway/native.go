@@ -38,8 +38,8 @@ func content(route catalog.Route) string {
 func (c *completion) rewriteOther(edits []jsonedit.Edit, answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	var about, used gjson.Result
 	broken := false
-	answer.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(answer, func(key string, value gjson.Result) bool {
+		switch key {
 		case "model":
 			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
 		case content(c.route):
@@ -91,8 +91,8 @@ func (c *completion) rewriteOther(edits []jsonedit.Edit, answer gjson.Result, se
 const maxTextDepth = 8
 
 func (t *tokenCounter) addTexts(value gjson.Result, depth int) {
-	value.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
+	jsonedit.ForEach(value, func(key string, value gjson.Result) bool {
+		switch key {
 		case "text", "thinking", "arguments", "refusal":
 			t.add(value.Str)
 		case "input":
@@ -187,7 +187,7 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 		return false, failed(io.ErrUnexpectedEOF)
 	}
 	e.data = jsonedit.ValidUTF8(e.data)
-	object, ok := jsonedit.ParseObject(e.data)
+	object, ok := r.parser.ParseObject(e.data)
 	if !ok {
 		return false, failed(errors.New("the upstream sent an event that is not a JSON object"))
 	}

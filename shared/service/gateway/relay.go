@@ -53,7 +53,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			eventReaders.Put(reader)
 		}
 	}()
-	relay := relay{completion: c, secret: secret, body: answer.Body}
+	relay := relay{completion: c, secret: secret, body: answer.Body, parser: &reader.parser}
 	c.counter.reset()
 	var last time.Time
 	for {
@@ -116,6 +116,7 @@ type relay struct {
 	completion *completion
 	secret     string
 	body       upstream.Body
+	parser     *jsonedit.Parser
 	// started means that a chunk has arrived; finished means that a choice has a finish reason.
 	started, finished bool
 	// passed means that a chunk has been forwarded since the last wait.
@@ -143,7 +144,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return true, nil
 	}
 	e.data = jsonedit.ValidUTF8(e.data)
-	chunk, ok := jsonedit.ParseObject(e.data)
+	chunk, ok := r.parser.ParseObject(e.data)
 	if !ok {
 		return false, failed(errors.New("the upstream sent a chunk that is not a JSON object"))
 	}

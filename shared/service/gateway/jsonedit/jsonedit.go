@@ -103,22 +103,43 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 		}
 		return
 	}
-	isObject := text[0] == '{'
+	isObject, ends := text[0] == '{', value.Indexes
+	parser := Parser{text: unsafe.Slice(unsafe.StringData(text), len(text)), full: true}
 	for i := 1; ; {
 		i = skipSeparators(text, i)
 		if i >= len(text) || text[i] == '}' || text[i] == ']' {
 			return
 		}
-		name := ""
+		name, known := "", len(ends) > 0
+		var end, escaped int
 		if isObject {
-			end, escaped := endOfText(text, i)
-			if name = text[i+1 : end-1]; escaped {
+			if known {
+				end, escaped = ends[0]>>1-value.Index, ends[0]&1
+			} else if end, escaped = parser.string(i); end == invalid {
+				return
+			}
+			if name = text[i+1 : end-1]; escaped > 0 {
 				name = gjson.Parse(text[i:end]).Str
 			}
 			i = skipSeparators(text, end)
 		}
-		visited := gjson.Result{Index: value.Index + i}
-		if i = readValue(text, i, &visited); !visit(name, visited) {
+		var inside []int
+		if known {
+			end, escaped = ends[1]>>1-value.Index, ends[1]&1
+			last := numbers + ends[2]
+			inside, ends = ends[numbers:last:last], ends[last:]
+		} else if end, escaped = parser.value(i, 0); end == invalid {
+			return
+		}
+		visited := gjson.Result{Type: gjson.Number, Raw: text[i:end]}
+		switch c := text[i]; {
+		case c == '"' && escaped == 0:
+			visited.Type, visited.Str = gjson.String, text[i+1:end-1]
+		case c != '-' && c > '9', c == '"':
+			visited = gjson.Parse(visited.Raw)
+		}
+		visited.Index, visited.Indexes = value.Index+i, inside
+		if i = end; !visit(name, visited) {
 			return
 		}
 	}
@@ -142,82 +163,6 @@ func skipSeparators(text string, i int) int {
 	return i
 }
 
-// readValue reads the valid JSON value that starts at index i, and returns the index of its end.
-func readValue(text string, i int, value *gjson.Result) (end int) {
-	escaped := false
-	switch text[i] {
-	case '"':
-		if end, escaped = endOfText(text, i); escaped {
-			value.Str = gjson.Parse(text[i:end]).Str
-		} else {
-			value.Str = text[i+1 : end-1]
-		}
-		value.Type, value.Raw = gjson.String, text[i:end]
-		return end
-	case '{', '[':
-		value.Type, end = gjson.JSON, endOfNested(text, i)
-		value.Raw = text[i:end]
-		return end
-	case 't':
-		value.Type = gjson.True
-	case 'f':
-		value.Type = gjson.False
-	case 'n':
-		value.Type = gjson.Null
-	default:
-		value.Type = gjson.Number
-	}
-	end = i
-	for end < len(text) && text[end] > ' ' && text[end] != ',' && text[end] != '}' && text[end] != ']' {
-		end++
-	}
-	value.Raw = text[i:end]
-	return end
-}
-
-// steps has how each character outside strings changes the depth. It is quote for a quotation mark.
-var steps = [256]int8{'{': 1, '[': 1, '}': -1, ']': -1, '"': quote}
-
-const quote = 2
-
-func endOfNested(text string, i int) int {
-	for depth := 0; i < len(text); i++ {
-		step := steps[text[i]]
-		if step == 0 {
-			continue
-		}
-		if step == quote {
-			if end := i + 1 + strings.IndexByte(text[i+1:], '"'); end > i && text[end-1] != '\\' {
-				i = end
-				continue
-			}
-			i, _ = endOfText(text, i)
-			i--
-		} else if depth += int(step); depth == 0 {
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-// endOfText returns the index after the string that starts at index i.
-func endOfText(text string, i int) (end int, escaped bool) {
-	i++
-	if length := strings.IndexByte(text[i:], '"'); length >= 0 && strings.IndexByte(text[i:i+length], '\\') < 0 {
-		return i + length + 1, false
-	}
-	for ; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			return i + 1, escaped
-		case '\\':
-			escaped = true
-			i++
-		}
-	}
-	return len(text), escaped
-}
-
 // ValidUTF8 replaces invalid UTF-8, because clients reject JSON that contains it.
 func ValidUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
@@ -238,39 +183,6 @@ func AppendQuote(out []byte, text string) []byte {
 
 // unsafeString converts bytes to a string without copying. The bytes must not change while the string is in use.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
-
-// ParseObject parses a text as a single JSON object. ok is false for other texts. It is also false for texts nested
-// deeper than MaxDepth, because gjson uses a stack frame per level and megabytes of brackets would crash the process.
-// The Index values of the result and its members are relative to the start of the text.
-func ParseObject(text []byte) (object gjson.Result, ok bool) {
-	s := unsafeString(text)
-	if tooDeep(text) || !gjson.Valid(s) {
-		return gjson.Result{}, false
-	}
-	object = gjson.Parse(s)
-	return object, object.IsObject()
-}
-
-// tooDeep reports whether a text, which need not be valid JSON, is nested deeper than MaxDepth.
-func tooDeep(text []byte) bool {
-	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= MaxDepth {
-		return false
-	}
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = EndOfString(text, i)
-		case '[', '{':
-			if depth++; depth > MaxDepth {
-				return true
-			}
-		case ']', '}':
-			depth--
-		}
-	}
-	return false
-}
 
 // EndOfString returns the index of the quote that closes the string at the given index, or len(body) if the string is
 // not closed.

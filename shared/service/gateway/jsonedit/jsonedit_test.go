@@ -90,13 +90,23 @@ func TestQuotedTextIsAtMostTwiceAsLong(t *testing.T) {
 func FuzzForEachVisitsLikeGJSON(f *testing.F) {
 	for _, text := range []string{
 		`{}`, ` { "a" : [ 1 , -2.5e3 ] , "b\n\"\\" : "x\u00e9\"" , "c":{"d":[{}]} , "":null} `, `{"a":[true,false,[],"]}"]}`,
-		`{"a":{"b":"\\"},"a":"\\\""}`, "{\"a\"\t:\r\n1}",
+		`{"a":{"b":"\\"},"a":"\\\""}`, "{\"a\"\t:\r\n1}", `{"a":-0.10E+5,"b":01}`, `{"a":1.}`, `{"a":"\u00g0"}`, "{\"a\":\"12345678\x1f\"}",
+		`{"a":"\x"}`, `{"a":[1,]}`, `{"a" "b"}`, `{"a":nul}`, `{"a":tru`, `{"a":-}`, `{"a":1e}`, "{\"a\":\"b\x00c\"}", `{"a":1]`, "\f{}",
+		`{"a":{"\u0061\\":["\ud800",{"b":"a long text with \"quotes\" in it"},false]}}`, `{"a":[` + strings.Repeat("[0],", 2000) + `0]}`,
 	} {
 		f.Add([]byte(text))
 	}
+	var parser jsonedit.Parser
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if object, ok := jsonedit.ParseObject(text); ok {
+		object, ok := jsonedit.ParseObject(text)
+		recorded, same := parser.ParseObject(text)
+		valid := gjson.ValidBytes(text) && gjson.ParseBytes(text).IsObject()
+		if same != ok || ok != valid && strings.Count(string(text), "[")+strings.Count(string(text), "{") <= jsonedit.MaxDepth {
+			t.Fatalf("%q: got %v and %v, want %v", text, ok, same, valid)
+		}
+		if ok {
 			checkVisits(t, object)
+			checkVisits(t, recorded)
 		}
 	})
 }
@@ -109,7 +119,9 @@ func checkVisits(t *testing.T, value gjson.Result) {
 	}
 	var want, got []visit
 	var inner []gjson.Result
-	value.ForEach(func(key, value gjson.Result) bool {
+	plain := value
+	plain.Indexes = nil // gjson uses it differently
+	plain.ForEach(func(key, value gjson.Result) bool {
 		want = append(want, visit{key.Str, value.Raw, value.Str, value.Type, value.Index})
 		return true
 	})

@@ -1,0 +1,261 @@
+package jsonedit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tidwall/gjson"
+)
+
+// Parser parses one text after the other, and records where values end, so that ForEach does not have to search. The
+// results of a parse are valid until the next one. gjson's own ForEach returns wrong values of Index for them.
+type Parser struct {
+	text []byte
+	// strict means that the text must be I-JSON (RFC 7493): UTF-8 without lone surrogates, and without duplicate names in
+	// an object. names has the names in the objects around the current place. It is used only for such texts.
+	strict bool
+	names  []string
+	// ends has three numbers for each member or element: twice the index of the end of its name, twice the index of the
+	// end of its value, and how many of the next numbers are about values inside its value. The first two are odd if the
+	// text has escapes.
+	ends []int
+	// full means that no more ends are recorded, because of maxEnds.
+	full bool
+}
+
+const (
+	numbers = 3
+	maxEnds = numbers << 10
+	invalid = -1
+	// maxListed is the number of names in an object from which on they are looked up in a map.
+	maxListed = 32
+)
+
+// ParseObject parses a text like the method of Parser, but records nothing.
+func ParseObject(text []byte) (object gjson.Result, ok bool) {
+	p := Parser{text: text, full: true}
+	return p.object()
+}
+
+// ParseObject parses a text as a single JSON object. ok is false for other texts, and for texts nested deeper than
+// MaxDepth, because megabytes of brackets would crash the process. The Index values of the result and its members are
+// relative to the start of the text.
+func (p *Parser) ParseObject(text []byte) (object gjson.Result, ok bool) {
+	*p = Parser{text: text, ends: p.ends[:0]}
+	if object, ok = p.object(); !p.full {
+		object.Indexes = p.ends
+	}
+	p.text = nil
+	return object, ok
+}
+
+func (p *Parser) object() (object gjson.Result, ok bool) {
+	start, end := p.skipSpace(0), invalid
+	if p.at(start) == '{' {
+		end = p.nested(start, 1)
+	}
+	if ok = end != invalid && p.skipSpace(end) == len(p.text); ok {
+		object = gjson.Result{Type: gjson.JSON, Raw: unsafeString(p.text[start:end]), Index: start}
+	}
+	return object, ok
+}
+
+// at returns the character at an index, or 0 at the end of the text.
+func (p *Parser) at(i int) byte {
+	if i < len(p.text) {
+		return p.text[i]
+	}
+	return 0
+}
+
+func (p *Parser) skipSpace(i int) int {
+	for c := p.at(i); c == ' ' || c == '\n' || c == '\r' || c == '\t'; c = p.at(i) {
+		i++
+	}
+	return i
+}
+
+// nested returns the index after the object or array at index i, or invalid.
+func (p *Parser) nested(i, depth int) (end int) {
+	isObject, closing := p.text[i] == '{', p.text[i]+2 // in ASCII
+	if i = p.skipSpace(i + 1); p.at(i) == closing {
+		return i + 1
+	}
+	first, known := len(p.names), map[string]bool(nil)
+	for depth <= MaxDepth {
+		own, name, escaped := len(p.ends), 0, 0
+		if p.full = p.full || own >= maxEnds; !p.full {
+			p.ends = append(p.ends, 0, 0, 0)
+		}
+		if isObject {
+			if end, escaped = p.string(i); end == invalid || p.strict && p.repeats(i, end, escaped, first, &known) {
+				break
+			}
+			name = 2*end + escaped
+			if i = p.skipSpace(end); p.at(i) != ':' {
+				break
+			}
+			i = p.skipSpace(i + 1)
+		}
+		if end, escaped = p.value(i, depth); end == invalid {
+			break
+		}
+		if !p.full {
+			p.ends[own], p.ends[own+1], p.ends[own+2] = name, 2*end+escaped, len(p.ends)-own-numbers
+		}
+		if i = p.skipSpace(end); p.at(i) == closing {
+			p.names = p.names[:first]
+			return i + 1
+		}
+		if p.at(i) != ',' {
+			break
+		}
+		i = p.skipSpace(i + 1)
+	}
+	return invalid
+}
+
+// repeats reports whether an object already has the name at index i. The names of the object begin with the one with
+// the number first. If they are many, they are also in known.
+func (p *Parser) repeats(i, end, escaped, first int, known *map[string]bool) bool {
+	name := unsafeString(p.text[i+1 : end-1])
+	if escaped > 0 {
+		name = gjson.Parse(unsafeString(p.text[i:end])).Str
+	}
+	if own := p.names[first:]; len(own) < maxListed && slices.Contains(own, name) || (*known)[name] {
+		return true
+	} else if len(own) == maxListed && *known == nil {
+		*known = map[string]bool{}
+		for _, each := range own {
+			(*known)[each] = true
+		}
+		return p.repeats(i, end, escaped, first, known)
+	}
+	if *known != nil {
+		(*known)[name] = true
+	} else {
+		p.names = append(p.names, name)
+	}
+	return false
+}
+
+// value returns the index after the value at index i, or invalid. escaped is 1 for a string with escapes.
+func (p *Parser) value(i, depth int) (end, escaped int) {
+	switch p.at(i) {
+	case '"':
+		return p.string(i)
+	case '{', '[':
+		return p.nested(i, depth+1), 0
+	}
+	end = i
+	for p.at(end) > ' ' && p.text[end] != ',' && p.text[end] != '}' && p.text[end] != ']' {
+		end++
+	}
+	if !gjson.Valid(unsafeString(p.text[i:end])) {
+		return invalid, 0
+	}
+	return end, 0
+}
+
+// string returns the index after the string at index i, or invalid. escaped is 1 if the string has escapes.
+func (p *Parser) string(i int) (end, escaped int) {
+	if p.at(i) != '"' {
+		return invalid, 0
+	}
+	if end = skipShort(p.text, i+1); p.at(end) == '"' {
+		return end + 1, 0
+	}
+	if end = EndOfString(p.text, i); end == len(p.text) {
+		return invalid, 0
+	}
+	inside, unicode := p.text[i+1:end], false
+	for slash := bytes.IndexByte(inside, '\\'); slash >= 0; slash = bytes.IndexByte(inside, '\\') {
+		escaped = 1
+		if unicode = unicode || inside[slash+1] == 'u'; !isEscape(inside[slash+1]) {
+			return invalid, 0
+		}
+		inside = inside[slash+2:]
+	}
+	inside = skipPlain(p.text[i+1 : end])
+	end++
+	if hasControl(inside) || p.strict && !utf8.Valid(inside) || unicode && !p.isUnicode(p.text[i:end]) {
+		return invalid, 0
+	}
+	return end, escaped
+}
+
+// isUnicode checks a string with four-digit escapes.
+func (p *Parser) isUnicode(text []byte) bool {
+	if p.strict {
+		_, err := jsontext.AppendUnquote(nil, text)
+		return err == nil
+	}
+	return gjson.Valid(unsafeString(text))
+}
+
+func isEscape(c byte) bool {
+	switch c {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u':
+		return true
+	}
+	return false
+}
+
+// ones is a word whose bytes are 1. highs marks the highest bit of each byte. spaces is a word of spaces.
+const (
+	ones   = 0x0101010101010101
+	highs  = 0x80 * ones
+	spaces = ' ' * ones
+)
+
+// skipShort returns the index of the next character of a string that is not plain: a control character, a quotation
+// mark, a backslash, or a part of a longer character. It stops after a few words, because there are faster ways for long
+// strings.
+func skipShort(text []byte, i int) int {
+	const words = 8
+	most := min(i+8*words, len(text))
+	for ; i+8 <= most; i += 8 {
+		a := binary.LittleEndian.Uint64(text[i:])
+		quotes, slashes := a^'"'*ones, a^'\\'*ones
+		// Each subtraction sets the highest bit of the characters in question. Borrows set only bits above them.
+		if marks := ((a - spaces) | a | (quotes-ones)&^quotes | (slashes-ones)&^slashes) & highs; marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	for i < most && text[i] >= ' ' && text[i] < utf8.RuneSelf && text[i] != '"' && text[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// skipPlain skips blocks of ASCII characters without control characters.
+func skipPlain(text []byte) (rest []byte) {
+	for ; len(text) >= 32; text = text[32:] { // the processor handles four words in parallel
+		a, b := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
+		c, d := binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
+		// Subtracting a space sets the highest bit of a control character.
+		if ((a-spaces)|a|(b-spaces)|b|(c-spaces)|c|(d-spaces)|d)&highs != 0 {
+			break
+		}
+	}
+	return text
+}
+
+func hasControl(text []byte) bool {
+	for ; len(text) >= 8; text = text[8:] {
+		// A mark that is only due to a borrow is above the mark of a control character.
+		if a := binary.LittleEndian.Uint64(text); (a-spaces)&^a&highs != 0 {
+			return true
+		}
+	}
+	for _, c := range text {
+		if c < ' ' {
+			return true
+		}
+	}
+	return false
+}
