@@ -9,40 +9,30 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-func (s *scan) messages() (span, error) {
-	start, err := s.reader.open()
-	if err != nil {
-		return span{}, err
-	}
-	if s.reader.kind() == ']' {
+func (s *scan) messages() span {
+	start := s.reader.Open()
+	if s.reader.Kind() == ']' {
 		s.wrong(messagesField, "messages", apierror.EmptyArray, "messages: expected at least one message.")
 	}
-	for i := 0; s.reader.kind() != ']'; i++ {
-		if err := s.message(i); err != nil {
-			return span{}, err
-		}
+	for i := 0; s.reader.Kind() != ']'; i++ {
+		s.message(i)
 	}
 	return s.reader.close(start)
 }
 
 type seen struct{ role, content, assistant bool }
 
-func (s *scan) message(i int) error {
+func (s *scan) message(i int) {
 	r := s.reader
-	if r.kind() != '{' {
-		_, _, err := r.value()
+	if r.Kind() != '{' {
+		r.Value()
 		s.wrongType(messagesField, s.messagePath(i, ""), "an object")
-		return err
+		return
 	}
-	start, err := r.open()
-	if err != nil {
-		return err
-	}
+	r.Open()
 	var has seen
-	for r.kind() != '}' {
-		if err := s.messageMember(i, &has); err != nil {
-			return err
-		}
+	for r.Kind() != '}' {
+		s.messageMember(i, &has)
 	}
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
@@ -51,27 +41,24 @@ func (s *scan) message(i int) error {
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
-	_, err = r.close(start)
-	return err
+	r.Close()
 }
 
 // messageMember reads a member of a message. The upstream checks members that the contract does not cover.
-func (s *scan) messageMember(i int, has *seen) error {
+func (s *scan) messageMember(i int, has *seen) {
 	r := s.reader
-	name, _, err := r.key()
-	if err != nil {
-		return err
-	}
+	name, _ := r.key()
 	role, content, calls := string(name) == "role", string(name) == "content", string(name) == "tool_calls"
-	kind := r.kind()
+	kind := r.Kind()
 	if content && kind == '[' {
 		has.content = true
-		return s.parts(i)
+		s.parts(i)
+		return
 	}
 	media := isMedia(name)
-	value, _, err := r.value()
-	if err != nil || kind == 'n' {
-		return err
+	value, _ := r.value()
+	if kind == 'n' {
+		return
 	}
 	s.beyondText = s.beyondText || media
 	switch {
@@ -86,7 +73,6 @@ func (s *scan) messageMember(i int, has *seen) error {
 	case calls && kind != '[':
 		s.wrongType(messagesField, s.messagePath(i, ".tool_calls"), "an array")
 	}
-	return nil
 }
 
 func (s *scan) role(i int, value jsontext.Value, has *seen) {
@@ -114,21 +100,15 @@ func (s *scan) messagePath(i int, rest string) string {
 }
 
 // parts reads content that is an array of typed objects. The upstream checks the types.
-func (s *scan) parts(message int) error {
-	start, err := s.reader.open()
-	if err != nil {
-		return err
+func (s *scan) parts(message int) {
+	s.reader.Open()
+	for i := 0; s.reader.Kind() != ']'; i++ {
+		s.part(message, i)
 	}
-	for i := 0; s.reader.kind() != ']'; i++ {
-		if err := s.part(message, i); err != nil {
-			return err
-		}
-	}
-	_, err = s.reader.close(start)
-	return err
+	s.reader.Close()
 }
 
-func (s *scan) part(message, i int) error {
+func (s *scan) part(message, i int) {
 	r := s.reader
 	path := func(rest string) string {
 		if s.knows(messagesField) {
@@ -136,26 +116,17 @@ func (s *scan) part(message, i int) error {
 		}
 		return s.messagePath(message, fmt.Sprintf(".content[%d]%s", i, rest))
 	}
-	if r.kind() != '{' {
-		_, _, err := r.value()
+	if r.Kind() != '{' {
+		r.Value()
 		s.wrongType(messagesField, path(""), "an object")
-		return err
+		return
 	}
-	start, err := r.open()
-	if err != nil {
-		return err
-	}
+	r.Open()
 	var typed, isText, text bool
-	for r.kind() != '}' {
-		name, _, err := r.key()
-		if err != nil {
-			return err
-		}
+	for r.Kind() != '}' {
+		name, _ := r.key()
 		isType, isTheText := string(name) == "type", string(name) == "text"
-		value, err := s.partMember(name)
-		switch {
-		case err != nil:
-			return err
+		switch value := s.partMember(name); {
 		case isType:
 			typed = value.Kind() == '"'
 			isText = typed && string(r.string(value)) == "text"
@@ -170,8 +141,7 @@ func (s *scan) part(message, i int) error {
 	if isText && !text {
 		s.wrongType(messagesField, path(".text"), "a string")
 	}
-	_, err = r.close(start)
-	return err
+	r.Close()
 }
 
 func isEmpty(array jsontext.Value) bool { return len(bytes.TrimSpace(array[1:len(array)-1])) == 0 }

@@ -10,51 +10,34 @@ import (
 )
 
 // tools checks that the tools are objects. The upstream checks the rest.
-func (s *scan) tools() (span, error) {
+func (s *scan) tools() span {
 	r := s.reader
-	start, err := r.open()
-	if err != nil {
-		return span{}, err
-	}
-	for i := 0; r.kind() != ']'; i++ {
-		if r.kind() != '{' {
+	start := r.Open()
+	for i := 0; r.Kind() != ']'; i++ {
+		if r.Kind() != '{' {
 			if !s.knows(toolsField) {
 				s.wrongType(toolsField, fmt.Sprintf("tools[%d]", i), "an object")
 			}
-			if _, _, err := r.value(); err != nil {
-				return span{}, err
-			}
+			r.Value()
 			continue
 		}
-		if err := s.tool(); err != nil {
-			return span{}, err
-		}
+		s.tool()
 	}
 	return r.close(start)
 }
 
 // tool reads a tool. A tool that the server runs, such as a search, adds its results to the prompt.
-func (s *scan) tool() error {
+func (s *scan) tool() {
 	r := s.reader
-	start, err := r.open()
-	if err != nil {
-		return err
-	}
-	for r.kind() != '}' {
-		name, _, err := r.key()
-		if err != nil {
-			return err
-		}
+	r.Open()
+	for r.Kind() != '}' {
+		name, _ := r.key()
 		isType := string(name) == "type"
-		value, _, err := r.value()
-		if err != nil {
-			return err
-		}
+		value, _ := r.value()
 		callers := value.Kind() == 'n' || isString(value, "function") || isString(value, "custom")
 		s.beyondText = s.beyondText || isType && !callers
 	}
-	_, err = r.close(start)
-	return err
+	r.Close()
 }
 
 func (s *scan) toolChoiceWord(value jsontext.Value) {
@@ -71,11 +54,8 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 }
 
 // toolChoice reads {type: function, function: {name}}. The upstream checks other types.
-func (s *scan) toolChoice() (span, error) {
-	value, at, err := s.reader.value()
-	if err != nil {
-		return at, err
-	}
+func (s *scan) toolChoice() span {
+	value, at := s.reader.value()
 	var typed, function, named bool
 	for name, value := range members(value) {
 		switch {
@@ -96,15 +76,12 @@ func (s *scan) toolChoice() (span, error) {
 		s.wrong(toolChoiceField, "tool_choice.function.name", apierror.MissingParameter,
 			"tool_choice.function.name: expected the name of a function.")
 	}
-	return at, nil
+	return at
 }
 
 // responseFormat reads the type and a JSON schema. The upstream checks other types.
-func (s *scan) responseFormat() (span, error) {
-	value, at, err := s.reader.value()
-	if err != nil {
-		return at, err
-	}
+func (s *scan) responseFormat() span {
+	value, at := s.reader.value()
 	var typed, bySchema, schema bool
 	for name, value := range members(value) {
 		switch name {
@@ -122,7 +99,7 @@ func (s *scan) responseFormat() (span, error) {
 		s.wrong(responseFormatField, "response_format.json_schema", apierror.MissingParameter,
 			"response_format.json_schema: expected an object.")
 	}
-	return at, nil
+	return at
 }
 
 func isName(value jsontext.Value) bool { return value.Kind() == '"' && len(value) > len(`""`) }
@@ -135,11 +112,8 @@ func isString(value jsontext.Value, text string) bool {
 	return err == nil && string(unquoted) == text
 }
 
-func (s *scan) stops() (span, error) {
-	value, at, err := s.reader.value()
-	if err != nil {
-		return at, err
-	}
+func (s *scan) stops() span {
+	value, at := s.reader.value()
 	count := 0
 	for stop := range elements(value) {
 		count++
@@ -150,5 +124,5 @@ func (s *scan) stops() (span, error) {
 	if s.route == catalog.Chat && count > maxStops {
 		s.wrong(stopField, "stop", apierror.ArrayTooLong, "stop: expected at most %d stop sequences.", maxStops)
 	}
-	return at, nil
+	return at
 }

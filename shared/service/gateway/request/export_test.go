@@ -1,63 +1,41 @@
 package request
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// problem describes an error as callers see it, with its position and any duplicate name.
-func problem(err error) string {
-	var syntax *jsontext.SyntacticError
-	switch {
-	case !errors.As(err, &syntax):
-		return fmt.Sprint(err)
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return fmt.Sprint(syntax)
-	}
-	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
-}
-
-// Walk returns the tokens of a body with their positions. It cuts out strings of the given minimum length, in bytes.
-// If that length is -1, it cuts out none.
-func Walk(body []byte, long int) string {
+// Walk returns the tokens of a body with their ends. Objects and arrays that are inside the given number of others count
+// as one token. It returns "" if the body is not an object in I-JSON. If known is false, the reader does not use the
+// numbers that the parser has recorded.
+func Walk(body []byte, depth int, known bool) string {
 	r := new(jsonReader)
-	r.read(nil)
-	r.body = body
-	reading := body
-	if long >= 0 && r.skeleton.cutOut(body, long) {
-		reading = r.skeleton.bytes
+	if !r.Parse(body) {
+		return ""
 	}
-	r.source = *bytes.NewBuffer(reading)
-	r.decoder.Reset(&r.source)
+	if !known {
+		r.Read(body)
+	}
 	var said strings.Builder
-	for {
-		kind := r.kind()
-		switch kind {
-		case '{', '[':
-			at, err := r.open()
-			fmt.Fprintf(&said, "%c at %d %s\n", kind, at, problem(err))
-			if err != nil {
-				return said.String()
-			}
-		case '}', ']':
-			at, err := r.close(0)
-			fmt.Fprintf(&said, "%c at %d %s\n", kind, at.end, problem(err))
-			if err != nil {
-				return said.String()
-			}
-		case 0:
-			fmt.Fprintf(&said, "end %s\n", problem(r.end()))
-			return said.String()
+	var around []jsontext.Kind
+	named := false
+	for kind := r.Kind(); kind != 0; kind = r.Kind() {
+		end, isMember := 0, len(around) > 0 && around[len(around)-1] == '{'
+		switch {
+		case kind == '}' || kind == ']':
+			end, around, named = r.Close(), around[:len(around)-1], false
+		case isMember && !named:
+			_, end = r.Key()
+			named = true
+		case (kind == '{' || kind == '[') && len(around) <= depth:
+			end, around, named = r.Open()+1, append(around, kind), false
 		default:
-			value, at, err := r.value()
-			fmt.Fprintf(&said, "%q from %d to %d %s\n", value, at.start, at.end, problem(err))
-			if err != nil {
-				return said.String()
-			}
+			_, end = r.Value()
+			named = false
 		}
+		fmt.Fprintf(&said, "%c to %d\n", kind, end)
 	}
+	return said.String()
 }

@@ -3,7 +3,6 @@ package request
 import (
 	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,20 +26,16 @@ const (
 
 type span struct{ start, end int }
 
-// jsonReader reads a body once and checks that it is I-JSON (RFC 7493): UTF-8 without lone
-// surrogates, and without duplicate names in an object.
+// jsonReader reads a body that is I-JSON.
 type jsonReader struct {
-	body     []byte
-	source   bytes.Buffer
-	decoder  jsontext.Decoder
-	skeleton skeleton
-	// large means that the names in the body may take up a lot of memory.
-	large      bool
+	jsonedit.Reader
+	body       []byte
 	name, text []byte
 }
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
+// newJSONReader returns a reader of valid JSON.
 func newJSONReader(body []byte) *jsonReader {
 	r := jsonReaders.Get().(*jsonReader)
 	r.read(body)
@@ -48,33 +43,25 @@ func newJSONReader(body []byte) *jsonReader {
 }
 
 func (r *jsonReader) read(body []byte) {
-	r.body, r.large = body, r.large || len(body) > maxReaderBuffer
-	r.skeleton.reset()
-	if len(body) >= largeBody && r.skeleton.cutOut(body, longText) {
-		body = r.skeleton.bytes
-	}
-	r.source = *bytes.NewBuffer(body)
-	r.decoder.Reset(&r.source)
+	r.body = body
+	r.Read(body)
 }
 
-func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
-
-// located adds the body offset to a syntax error.
-func (r *jsonReader) located(err error) error {
-	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
-	if len(r.skeleton.cuts) == 0 || !ok {
-		return err
+// parse returns an error if the body is not exactly one JSON object, or not I-JSON.
+func (r *jsonReader) parse(body []byte) *apierror.Error {
+	if r.body = body; len(body) > min(maxMembers, maxValues) {
+		if problem := checkNesting(body); problem != nil {
+			return problem
+		}
 	}
-	located := *syntax
-	located.ByteOffset = int64(r.skeleton.original(int(syntax.ByteOffset)))
-	return &located
+	if !r.Parse(body) {
+		return notJSON(body)
+	}
+	return nil
 }
 
 // reset releases the body and large buffers. Values returned earlier become invalid.
 func (r *jsonReader) reset() {
-	if r.large {
-		*r = jsonReader{}
-	}
 	r.read(nil)
 	if max(cap(r.name), cap(r.text)) > maxReaderBuffer {
 		r.name, r.text = nil, nil
@@ -86,44 +73,23 @@ func (r *jsonReader) free() {
 	jsonReaders.Put(r)
 }
 
-// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. If the
-// JSON is invalid, it returns 0, and the next read returns the error.
-func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
-
-func (r *jsonReader) value() (jsontext.Value, span, error) {
-	value, err := r.decoder.ReadValue()
-	end := int(r.decoder.InputOffset())
-	at := span{r.skeleton.original(end - len(value)), r.skeleton.original(end)}
-	if err != nil {
-		return nil, at, r.located(err)
-	}
-	return r.body[at.start:at.end:at.end], at, nil
+func (r *jsonReader) value() (jsontext.Value, span) {
+	start, end := r.Value()
+	return r.body[start:end:end], span{start, end}
 }
 
-// open reads the opening bracket of an object or array and returns its offset. Read the members or
-// elements until kind returns the closing bracket, or 0 for invalid JSON.
-func (r *jsonReader) open() (int, error) {
-	_, err := r.decoder.ReadToken()
-	return r.offset() - 1, r.located(err)
-}
-
-func (r *jsonReader) close(start int) (span, error) {
-	_, err := r.decoder.ReadToken()
-	return span{start, r.offset()}, r.located(err)
-}
+// close reads the closing bracket of an object or array that starts at the given offset.
+func (r *jsonReader) close(start int) span { return span{start, r.Close()} }
 
 // key reads a member's name, which is valid until the next name is read.
-func (r *jsonReader) key() ([]byte, span, error) {
-	value, at, err := r.value()
-	if err != nil {
-		return nil, at, err
+func (r *jsonReader) key() ([]byte, span) {
+	start, end := r.Key()
+	name := r.body[start+1 : end-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		r.name, _ = jsontext.AppendUnquote(r.name[:0], r.body[start:end])
+		name = r.name
 	}
-	name := value[1 : len(value)-1]
-	if bytes.IndexByte(name, '\\') < 0 {
-		return name, at, nil
-	}
-	r.name, err = jsontext.AppendUnquote(r.name[:0], value)
-	return r.name, at, err
+	return name, span{start, end}
 }
 
 // string decodes a JSON string. The result is valid until the next call.
@@ -137,25 +103,13 @@ func (r *jsonReader) string(value jsontext.Value) []byte {
 	return r.text
 }
 
-func (r *jsonReader) end() error {
-	_, err := r.decoder.ReadToken()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil {
-		return errors.New("the body has more data after its JSON object")
-	}
-	return r.located(err)
-}
-
 // atMost reports whether a text contains a character at most n times.
 func atMost(n int, text []byte, character string) bool {
 	return len(text) <= n || bytes.Count(text, []byte(character)) <= n
 }
 
-// checkNesting checks the depth and the numbers of members and values before the body is parsed.
-func (r *jsonReader) checkNesting() *apierror.Error {
-	body := r.source.Bytes() // long strings are already cut out
+// checkNesting checks the depth and the numbers of members and values, even if the body is not valid.
+func checkNesting(body []byte) *apierror.Error {
 	// Counting brackets, colons and commas, even those inside strings, is many times faster than parsing and usually
 	// enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
@@ -188,8 +142,15 @@ func (r *jsonReader) checkNesting() *apierror.Error {
 
 // notJSON returns the error for a body that could not be parsed. It repeats nothing from the body except a duplicate
 // name.
-func notJSON(err error) *apierror.Error {
+func notJSON(body []byte) *apierror.Error {
+	if problem := checkNesting(body); problem != nil {
+		return problem
+	}
 	var syntax *jsontext.SyntacticError
+	var err error
+	for decoder := jsontext.NewDecoder(bytes.NewBuffer(body)); err == nil; {
+		_, err = decoder.ReadToken()
+	}
 	switch {
 	case !errors.As(err, &syntax):
 		return apierror.Invalid("", apierror.InvalidJSON, "The body must be a single JSON object.")

@@ -34,51 +34,37 @@ func holdsParts(name []byte) bool {
 }
 
 // scanMedia reads a value of any type and records whether it may contain more than text.
-func (s *scan) scanMedia() (span, error) {
+func (s *scan) scanMedia() span {
 	r := s.reader
-	switch r.kind() {
+	switch r.Kind() {
 	case '[':
-		start, err := r.open()
-		if err != nil {
-			return span{}, err
-		}
-		for r.kind() != ']' {
-			if _, err := s.scanMedia(); err != nil {
-				return span{}, err
-			}
+		start := r.Open()
+		for r.Kind() != ']' {
+			s.scanMedia()
 		}
 		return r.close(start)
 	case '{':
-		start, err := r.open()
-		if err != nil {
-			return span{}, err
-		}
-		for r.kind() != '}' {
-			name, _, err := r.key()
-			if err != nil {
-				return span{}, err
-			}
+		start := r.Open()
+		for r.Kind() != '}' {
+			name, _ := r.key()
 			isType := string(name) == "type"
-			value, err := s.partMember(name)
-			if err != nil {
-				return span{}, err
-			}
+			value := s.partMember(name)
 			s.beyondText = s.beyondText || isType && !(value.Kind() == '"' && isTextType(r.string(value)))
 		}
 		return r.close(start)
 	}
-	_, at, err := r.value()
-	return at, err
+	_, at := r.value()
+	return at
 }
 
-func (s *scan) partMember(name []byte) (jsontext.Value, error) {
-	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
-		_, err := s.scanMedia()
-		return nil, err
+func (s *scan) partMember(name []byte) jsontext.Value {
+	if kind := s.reader.Kind(); holdsParts(name) && (kind == '[' || kind == '{') {
+		s.scanMedia()
+		return nil
 	}
 	s.beyondText = s.beyondText || isMedia(name)
-	value, _, err := s.reader.value()
-	return value, err
+	value, _ := s.reader.value()
+	return value
 }
 
 func (s *scan) object(value jsontext.Value) {
@@ -87,8 +73,6 @@ func (s *scan) object(value jsontext.Value) {
 	}
 	inner := newScan(s.route, value)
 	defer inner.free()
-	if _, err := inner.scanMedia(); err != nil {
-		return // already validated, so this cannot fail
-	}
+	inner.scanMedia()
 	s.beyondText = inner.beyondText
 }

@@ -70,12 +70,12 @@ func (s *scan) input(value jsontext.Value) {
 }
 
 // items reads an input of Responses that is an array. The upstream checks the items.
-func (s *scan) items() (span, error) {
-	at, err := s.scanMedia()
-	if err == nil && isEmpty(s.reader.body[at.start:at.end]) {
+func (s *scan) items() span {
+	at := s.scanMedia()
+	if isEmpty(s.reader.body[at.start:at.end]) {
 		s.wrong(inputField, "input", apierror.EmptyArray, "input: expected at least one item.")
 	}
-	return at, err
+	return at
 }
 
 // texts checks the texts to rank or score: a string, an object with a text, or an array of these.
@@ -131,11 +131,9 @@ func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	return func(yield func(jsontext.Value) bool) {
 		r := newJSONReader(array)
 		defer r.free()
-		if _, err := r.open(); err != nil {
-			return
-		}
-		for r.kind() != ']' {
-			if element, _, err := r.value(); err != nil || !yield(element) {
+		r.Open()
+		for r.Kind() != ']' {
+			if element, _ := r.value(); !yield(element) {
 				return
 			}
 		}
@@ -146,16 +144,11 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		r := newJSONReader(object)
 		defer r.free()
-		if _, err := r.open(); err != nil {
-			return
-		}
-		for r.kind() != '}' {
-			name, _, err := r.key()
-			if err != nil {
-				return
-			}
+		r.Open()
+		for r.Kind() != '}' {
+			name, _ := r.key()
 			key := string(name)
-			if value, _, err := r.value(); err != nil || !yield(key, value) {
+			if value, _ := r.value(); !yield(key, value) {
 				return
 			}
 		}
@@ -233,9 +226,9 @@ const mediaTokens = 1000
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	reader, prompts := newJSONReader(r.body), required(r.Route)
 	defer reader.free()
-	_, _ = reader.open() // the body was already validated
-	for k := reader.kind(); k != '}' && k != 0; k = reader.kind() {
-		name, _, _ := reader.key()
+	reader.Open()
+	for reader.Kind() != '}' {
+		name, _ := reader.key()
 		f := fieldOf(r.Route, name)
 		isTemplate := f == otherField && !isUsual(r.Route, name)
 		switch string(name) {
@@ -247,7 +240,7 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 		}
 		if slices.Contains(prompts, f) {
 			tokens += reader.texts(yield)
-		} else if value, _, _ := reader.value(); isTemplate && !isScalar(value) {
+		} else if value, _ := reader.value(); isTemplate && !isScalar(value) {
 			yield(value)
 		}
 	}
@@ -280,20 +273,20 @@ const maxIdentifier = 64
 // texts reads one value, which may be a prompt of any type, and calls yield with each of its texts. tokens is an
 // estimate for media and the chat template.
 func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
-	switch r.kind() {
+	switch r.Kind() {
 	case '"':
-		value, _, _ := r.value()
+		value, _ := r.value()
 		yield(r.string(value))
 	case '[':
-		start, _ := r.open()
-		for k := r.kind(); k != ']' && k != 0; k = r.kind() {
+		r.Open()
+		for r.Kind() != ']' {
 			tokens += r.texts(yield)
 		}
-		_, _ = r.close(start)
+		r.Close()
 	case '{':
-		start, _ := r.open()
-		for k := r.kind(); k != '}' && k != 0; k = r.kind() {
-			name, _, _ := r.key()
+		r.Open()
+		for r.Kind() != '}' {
+			name, _ := r.key()
 			var isSource, isText bool
 			media, most := isMedia(name), 0
 			switch string(name) {
@@ -310,15 +303,15 @@ func (r *jsonReader) texts(yield func(text []byte)) (tokens int) {
 			}
 			if isText {
 				tokens += r.texts(yield)
-			} else if value, _, _ := r.value(); media || isSource && isMediaSource(value) {
+			} else if value, _ := r.value(); media || isSource && isMediaSource(value) {
 				tokens += mediaTokens + len(value)>>10
 			} else if len(value) > most {
 				yield(value)
 			}
 		}
-		_, _ = r.close(start)
+		r.Close()
 	default:
-		_, _, _ = r.value()
+		r.Value()
 	}
 	return tokens
 }

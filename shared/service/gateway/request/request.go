@@ -77,12 +77,10 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	s := newScan(route, body)
 	defer s.free()
-	if problem := s.reader.checkNesting(); problem != nil {
+	if problem := s.reader.parse(body); problem != nil {
 		return nil, problem
 	}
-	if err := s.body(); err != nil {
-		return nil, notJSON(err)
-	}
+	s.body()
 	if !s.members[modelField].present() {
 		return nil, apierror.Invalid("model", apierror.MissingParameter, "model is missing.")
 	}
@@ -105,10 +103,8 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 		// Some fields can be interpreted only now, because their meaning depends on the model.
 		s.clear()
 		s.route, s.row = route, m
-		s.reader.read(body)
-		if err := s.body(); err != nil {
-			return nil, notJSON(err)
-		}
+		s.reader.Rewind()
+		s.body()
 	}
 	needed := required(route)
 	for _, f := range needed {

@@ -20,8 +20,6 @@ const maxModels = 8
 
 const maxStops = 4
 
-var errNotObject = errors.New("the body is not an object")
-
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
@@ -56,6 +54,7 @@ type scan struct {
 
 var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
+// newScan returns a scan of valid JSON.
 func newScan(route catalog.Route, body []byte) *scan {
 	s := scans.Get().(*scan)
 	s.route = route
@@ -91,26 +90,13 @@ func (s *scan) wrongType(f field, param, want string) {
 	}
 }
 
-// body reads the request. It fails if the body is not exactly one JSON object.
-func (s *scan) body() error {
+func (s *scan) body() {
 	r := s.reader
-	if r.kind() != '{' {
-		if _, _, err := r.value(); err != nil {
-			return err
-		}
-		return errNotObject
-	}
-	start, err := r.open()
-	if err != nil {
-		return err
-	}
+	r.Open()
 	s.last = -1
 	var before *sentField
-	for ordinal := 0; r.kind() != '}'; ordinal++ {
-		name, key, err := r.key()
-		if err != nil {
-			return err
-		}
+	for ordinal := 0; r.Kind() != '}'; ordinal++ {
+		name, key := r.key()
 		if before != nil {
 			before.next, before = key.start, nil
 		}
@@ -118,31 +104,21 @@ func (s *scan) body() error {
 		if f == otherField {
 			// Compute this first, because reading the value may overwrite the name.
 			noted := noteOf(s.route, name)
-			value, at, err := s.other(noted, name)
-			if err != nil {
-				return err
-			}
+			value, at := s.other(noted, name)
 			s.last = at.end
 			s.note(noted, value, at)
 			continue
 		}
 		m := &s.members[f]
 		*m = sentField{sent: true, key: key, ordinal: ordinal, previous: s.last, next: -1}
-		if kind := r.kind(); kind == 'n' {
-			_, m.value, err = r.value()
+		if kind := r.Kind(); kind == 'n' {
+			_, m.value = r.value()
 		} else {
 			m.kind = kind
-			m.value, err = s.field(f, kind)
-		}
-		if err != nil {
-			return err
+			m.value = s.field(f, kind)
 		}
 		s.last, before = m.value.end, m
 	}
-	if _, err := r.close(start); err != nil {
-		return err
-	}
-	return r.end()
 }
 
 // noted is a field that is forwarded unchanged but whose position is needed later.
@@ -175,10 +151,9 @@ func noteOf(route catalog.Route, name []byte) noted {
 }
 
 // other reads a field that is forwarded unchanged. Only a system prompt is examined part by part.
-func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
-	if what == systemNoted && s.reader.kind() == '[' {
-		at, err := s.scanMedia()
-		return nil, at, err
+func (s *scan) other(what noted, name []byte) (jsontext.Value, span) {
+	if what == systemNoted && s.reader.Kind() == '[' {
+		return nil, s.scanMedia()
 	}
 	s.beyondText = s.beyondText || isMedia(name) && !isUsual(s.route, name)
 	return s.reader.value()
@@ -220,7 +195,7 @@ func (s *scan) fieldOf(name []byte) field {
 	return otherField
 }
 
-func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
+func (s *scan) field(f field, kind jsontext.Kind) span {
 	switch {
 	case f == messagesField && kind == '[':
 		return s.messages()
@@ -239,11 +214,9 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	case f == streamOptionsField && kind == '{':
 		return s.streamOptions()
 	}
-	value, at, err := s.reader.value()
-	if err == nil {
-		s.whole(f, kind, value)
-	}
-	return at, err
+	value, at := s.reader.value()
+	s.whole(f, kind, value)
+	return at
 }
 
 func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
@@ -384,7 +357,7 @@ func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 }
 
 // templateKwargs reads chat_template_kwargs, which is forwarded unchanged except for two members.
-func (s *scan) templateKwargs() (span, error) {
+func (s *scan) templateKwargs() span {
 	return s.options(&s.kwargs, func(name []byte) *sentField {
 		switch string(name) {
 		case "reasoning_effort":
@@ -396,8 +369,8 @@ func (s *scan) templateKwargs() (span, error) {
 	})
 }
 
-func (s *scan) streamOptions() (span, error) {
-	at, err := s.options(&s.streaming, func(name []byte) *sentField {
+func (s *scan) streamOptions() span {
+	at := s.options(&s.streaming, func(name []byte) *sentField {
 		if string(name) == "include_usage" {
 			return &s.usage
 		}
@@ -406,26 +379,17 @@ func (s *scan) streamOptions() (span, error) {
 	if kind := s.usage.kind; s.usage.present() && kind != 't' && kind != 'f' {
 		s.wrongType(streamOptionsField, "stream_options.include_usage", "a boolean")
 	}
-	return at, err
+	return at
 }
 
-func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
+func (s *scan) options(o *object, find func(name []byte) *sentField) span {
 	r := s.reader
-	start, err := r.open()
-	if err != nil {
-		return span{}, err
-	}
+	start := r.Open()
 	o.open, o.empty = start+1, true
-	for r.kind() != '}' {
-		name, key, err := r.key()
-		if err != nil {
-			return span{}, err
-		}
-		target, kind := find(name), r.kind()
-		_, value, err := r.value()
-		if err != nil {
-			return span{}, err
-		}
+	for r.Kind() != '}' {
+		name, key := r.key()
+		target, kind := find(name), r.Kind()
+		_, value := r.value()
 		if target != nil {
 			*target = sentField{sent: true, key: key, value: value}
 			if kind != 'n' {

@@ -1,9 +1,13 @@
 package request_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/jsonedit"
@@ -103,19 +107,50 @@ func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 
 func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 
-// Reading a body gives the same values, positions and errors with and without cuts.
-func FuzzSkeleton(f *testing.F) {
+// A reader accepts the same bodies as another parser, and finds the same tokens.
+func FuzzReader(f *testing.F) {
+	many := "{"
+	for i := range 40 {
+		many += `"` + itoa(i) + `":[[],{}],`
+	}
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,
-		`{"a":"b","a":"c"}`, `"abc`, `{"a":"` + "\x01" + `"}`, `["\u0041"]`, `["` + "\xff" + `"]`, `{"a" "b"}`, `{"":"","c"""`, `{"":"","c","`, `{"a":"b"}"c"`, `[1,2,"x"`,
+		`{"a":"b","\u0061":"c"}`, `"abc`, `{"a":"` + "\x01" + `"}`, `{"a":["\u0041","\ud800","\udc00"]}`, `{"a":"` + "\xff" + `"}`, `{"a" "b"}`, `{"":"","c"""`,
+		`{"":"","c","`, `{"a":"b"}"c"`, `{"a":[1,2,"x"`, ` { "a" : -1.5e+3 , "b" : [ true , null , false ] } `, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":.1}`,
+		`{"a":"` + long[:200] + `\u12g4"}`, `{"a":"` + long[:200] + "é" + long[:99] + "\x1f" + `"}`, `{"a":"` + long[:200] + `\q"}`, `{"a":[,]}`, `{"a":{"b":1,}}`,
+		`{"a":` + strings.Repeat("[", 127) + strings.Repeat("]", 127) + "}", many + `"7":0}`, many + `"40":0}`,
+		`{"a":[` + strings.Repeat(`{"b":[]},`, 600) + `0]}`,
 	} {
 		f.Add([]byte(seed), 0)
-		f.Add([]byte(seed), 3)
+		f.Add([]byte(seed), 100)
 	}
-	f.Fuzz(func(t *testing.T, body []byte, long int) {
-		got, want := request.Walk(body, max(long, 0)), request.Walk(body, -1)
-		if got != want {
-			t.Errorf("%q from %d on:\n%s\nwhole:\n%s", body, long, got, want)
+	f.Fuzz(func(t *testing.T, body []byte, depth int) {
+		want, deep := tokensOf(body, depth)
+		for _, known := range []bool{false, true} {
+			if got := request.Walk(body, depth, known); got != want && !(deep && got == "") {
+				t.Errorf("%q to the depth %d (%t):\n%s\nwant\n%s", body, depth, known, got, want)
+			}
 		}
 	})
+}
+
+// tokensOf is independent of the gateway's code. deep means that the body is nested too deep for it.
+func tokensOf(body []byte, depth int) (said string, deep bool) {
+	if checked := jsontext.NewDecoder(bytes.NewReader(body)); checked.PeekKind() != '{' || !jsontext.Value(body).IsValid() {
+		return "", false
+	}
+	decoder := jsontext.NewDecoder(bytes.NewReader(body))
+	for {
+		kind := decoder.PeekKind()
+		var err error
+		if opens := kind == '{' || kind == '['; opens && decoder.StackDepth() > depth {
+			_, err = decoder.ReadValue()
+		} else {
+			_, err = decoder.ReadToken()
+		}
+		if err != nil {
+			return said, strings.Count(string(body), "[")+strings.Count(string(body), "{") > jsonedit.MaxDepth
+		}
+		said += fmt.Sprintf("%c to %d\n", kind, decoder.InputOffset())
+	}
 }
