@@ -176,18 +176,19 @@ func checkPlayed(t *testing.T, spec engine.Spec, _ mediatest.Clip, result string
 func checkCorrected(t *testing.T, spec engine.Spec, c mediatest.Clip, result string) []picture {
 	t.Helper()
 	checkVideo(t, result, spec, c.Tones != nil)
-	got := frames(t, result, spec.Size)
+	decoded, sound := playedOf(t, spec.Size, len(c.Tones) > 0, result)
+	got := decoded[0]
 	for at, args := range map[int][]string{1: c.First, len(got) - 2: c.Last} {
 		if args == nil {
 			continue
 		}
-		want := decode(t, spec.Size, slices.Concat(args, []string{"-frames:v", "1", "-s", spec.Size.String()})...)
+		want := decodeOnce(t, spec.Size, slices.Concat(args, []string{"-frames:v", "1", "-s", spec.Size.String()})...)
 		if d := pixeltest.Difference(want, got[at:]); d > 8 {
 			t.Errorf("picture %d differs by %.1f", at, d)
 		}
 	}
 	if len(c.Tones) > 0 {
-		if heard := mediatest.Tones(mediatest.Sound(t, result), len(c.Tones)); !near(heard, c.Tones, 20) {
+		if heard := mediatest.Tones(mediatest.Samples(sound), len(c.Tones)); !near(heard, c.Tones, 20) {
 			t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.Tones)
 		}
 	}

@@ -168,12 +168,15 @@ func untouched(t testing.TB, spec engine.Spec) []picture {
 		filters = "fps=" + itoa(spec.FPS) + "," + filters
 	}
 	count := max(1, int(spec.Duration.Seconds()*float64(spec.FPS)+0.5))
-	args := []string{"-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count)}
+	return decodeOnce(t, spec.Size, "-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count))
+}
+
+func decodeOnce(t testing.TB, size catalog.Size, args ...string) []picture {
 	key := strings.Join(args, " ")
 	if kept, ok := originals.Load(key); ok {
 		return kept.([]picture)
 	}
-	pictures := decode(t, spec.Size, args...)
+	pictures := decode(t, size, args...)
 	originals.Store(key, pictures)
 	return pictures
 }
