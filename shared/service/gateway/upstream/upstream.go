@@ -64,8 +64,8 @@ type calls struct {
 	// now is the number of running calls. slow of them have slow callers; the recent average does not include these.
 	now, slow int
 	usual     average
-	// cut is when a call last took the slot of a batch call.
-	cut time.Time
+	// cut is when a call last took the slot of a batch call. refused is when a call last found no slot.
+	cut, refused time.Time
 }
 
 func (c *calls) add(now time.Time, number, slow int) {
@@ -75,6 +75,14 @@ func (c *calls) add(now time.Time, number, slow int) {
 }
 
 func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now-c.slow, shareTime) }
+
+// wanted returns how many slots more than it has an account needs.
+func (c *calls) wanted(now time.Time) float64 {
+	if now.Sub(c.refused) < wantTime {
+		return 1
+	}
+	return 0
+}
 
 // batchCalls has the number of an account's running batch calls.
 type batchCalls struct {
@@ -181,12 +189,16 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return full, time.Second
 	case slices.ContainsFunc(call.waiting, func(a string) bool { return !u.isForOthers(now, a) }):
 		return full, time.Second
-	case call.Yield == nil && u.limit > 0 && u.isForOthers(now, call.Account):
-		return full, time.Second
-	case call.Yield == nil && u.isFull() && u.inFlight-len(u.slow)-u.takeable(now, call) >= u.limit:
+	case call.Yield == nil && u.limit > 0 && u.refuses(now, call):
+		u.account(now, call.Account).refused = now
 		return full, time.Second
 	}
 	return none, 0
+}
+
+// refuses reports whether a live call finds no slot.
+func (u *upstream) refuses(now time.Time, call *Call) bool {
+	return u.isForOthers(now, call.Account) || u.isFull() && u.inFlight-len(u.slow)-u.takeable(now, call) >= u.limit
 }
 
 // cutEvery is how often an account's live calls may take the slot of a batch call, unless they are urgent.
@@ -205,7 +217,7 @@ func (u *upstream) takeable(now time.Time, call *Call) int {
 const leftFree = 4
 
 const (
-	// wantTime is how long a slot is kept for a batch that was refused. It tries again after a second.
+	// wantTime is how long a slot is kept after a refusal. Batches and clients try again after a second.
 	wantTime = 2 * time.Second
 	// batchTime is the time over which accounts' running batch calls are averaged.
 	batchTime = time.Minute
@@ -254,8 +266,8 @@ func (u *upstream) batch(now time.Time, account string) *batchCalls {
 const shareTime = 10 * time.Second
 
 // isForOthers reports whether the next slot is reserved for other accounts. The last slot is reserved for accounts
-// without a running call. An account leaves twice the others' averages free, but may have its share of the slots, and
-// half of them if the others do not use these.
+// without a running call. An account leaves twice the others' averages free, and a slot for each of them that was just
+// refused. But it may have its share of the slots, and half of them if the others do not use these.
 func (u *upstream) isForOthers(now time.Time, account string) bool {
 	own := u.accounts[account]
 	if own == nil || own.now == 0 || u.limit < leftFree {
@@ -271,9 +283,9 @@ func (u *upstream) isForOthers(now time.Time, account string) bool {
 	left := float64(u.limit - 1)
 	for _, other := range u.accounts {
 		if other != own {
-			average := other.average(now)
-			needs = append(needs, 2*average)
-			left -= average
+			average, wanted := other.average(now), other.wanted(now)
+			needs = append(needs, 2*average+wanted)
+			left -= average + wanted
 		}
 	}
 	return float64(own.now) >= max(share(u.limit-1, needs), min(left, float64(u.limit/2)))
@@ -293,16 +305,23 @@ func share(slots int, needs []float64) float64 {
 	return left
 }
 
-// addLive counts a live call that starts or ends, and forgets accounts that have made no calls for a while.
+// addLive counts a live call that starts or ends.
 func (u *upstream) addLive(now time.Time, account string, number int) {
+	u.account(now, account).add(now, number, 0)
+	u.live += number
+}
+
+// account returns an account's live calls, and forgets accounts that have made none for a while.
+func (u *upstream) account(now time.Time, account string) *calls {
 	own := u.accounts[account]
 	if own == nil {
-		maps.DeleteFunc(u.accounts, func(_ string, c *calls) bool { return c.now == 0 && c.average(now) < 0.01 })
+		maps.DeleteFunc(u.accounts, func(_ string, c *calls) bool {
+			return c.now == 0 && c.average(now) < 0.01 && c.wanted(now) == 0
+		})
 		own = &calls{}
 		u.accounts[account] = own
 	}
-	own.add(now, number, 0)
-	u.live += number
+	return own
 }
 
 func (u *upstream) running(account string) int {

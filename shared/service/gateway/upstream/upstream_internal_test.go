@@ -52,6 +52,30 @@ func (a *accounts) step() {
 	delete(a.ends, a.now)
 }
 
+// An account that keeps all slots busy must make room for one that comes later and tries again a second after a refusal.
+func TestLaterAccountGetsItsShare(t *testing.T) {
+	for _, limit := range []int{4, 8, 16, 64} {
+		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second} {
+			a := newAccounts(t)
+			a.server.limit = limit
+			used, share := 0, (limit-1)/2
+			for i := range 3000 {
+				a.step()
+				a.call("first", limit-a.running("first"), length)
+				if i >= 200 && i%10 == 0 {
+					a.call("later", share-a.running("later"), time.Second)
+				}
+				if i >= 1000 {
+					used += a.running("later")
+				}
+			}
+			if got := float64(used) / 2000; got < float64(share)/2 {
+				t.Errorf("%d slots, calls of %v: the later account has %.1f calls, want %d", limit, length, got, share)
+			}
+		}
+	}
+}
+
 // An account that calls a server now and then must not take half of the slots from one that needs them.
 func TestRareCallsReserveFewSlots(t *testing.T) {
 	for _, burst := range []int{1, 8} {
