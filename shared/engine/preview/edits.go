@@ -33,6 +33,9 @@ func (e *edit) resize() (time.Duration, error) {
 	if len(edits) == 0 {
 		return e.spec.Duration, nil
 	}
+	if !e.has(look.Upscale) && !e.has(look.Resize) && !slices.ContainsFunc(edits, look.Edit.Centers) {
+		e.enough = e.spec.Size
+	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
 	e.spec.Size = catalog.Size{Width: width, Height: height}
 	if e.spec.FPS == 0 {
@@ -102,7 +105,11 @@ func (e *edit) turned(link string) string {
 		link = e.filter(early, link)
 	}
 	if shape := look.Filters(e.asked.Edits, look.Shape, e.clip); shape != "" {
-		link = e.filter("scale=w='iw*if(gt(sar,0),sar,1)':h=ih,setsar=1,"+shape, link)
+		square := "scale=w='iw*if(gt(sar,0),sar,1)':h=ih,setsar=1,"
+		if info := e.spec.Data.Info; e.enough.Width > 0 && info.Width > e.enough.Width && info.Height > e.enough.Height {
+			square += fmt.Sprintf("scale=%d:%d:force_original_aspect_ratio=increase,", e.enough.Width, e.enough.Height)
+		}
+		link = e.filter(square+shape, link)
 	}
 	return link
 }

@@ -108,6 +108,8 @@ type edit struct {
 	shown    previews
 	// clip describes the input for ordinary edits.
 	clip look.Clip
+	// enough is the size to which larger frames are scaled before they are turned or cropped, or zero.
+	enough catalog.Size
 	// people is nil if the request does not need people or the input shows none.
 	people      *people
 	transparent bool
