@@ -104,18 +104,18 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 		return
 	}
 	isObject, ends := text[0] == '{', value.Indexes
-	parser := Parser{text: unsafe.Slice(unsafe.StringData(text), len(text)), full: true}
 	for i := 1; ; {
 		i = skipSeparators(text, i)
 		if i >= len(text) || text[i] == '}' || text[i] == ']' {
 			return
 		}
-		name, known := "", len(ends) > 0
 		var end, escaped int
+		var inside []int
+		name, known := "", len(ends) > 0
 		if isObject {
 			if known {
 				end, escaped = ends[0]>>1-value.Index, ends[0]&1
-			} else if end, escaped = parser.string(i); end == invalid {
+			} else if end, escaped = endOf(text, i); end == invalid {
 				return
 			}
 			if name = text[i+1 : end-1]; escaped > 0 {
@@ -123,26 +123,47 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 			}
 			i = skipSeparators(text, end)
 		}
-		var inside []int
 		if known {
 			end, escaped = ends[1]>>1-value.Index, ends[1]&1
 			last := numbers + ends[2]
 			inside, ends = ends[numbers:last:last], ends[last:]
-		} else if end, escaped = parser.value(i, 0); end == invalid {
+		} else if end, escaped = endOf(text, i); end == invalid {
 			return
 		}
-		visited := gjson.Result{Type: gjson.Number, Raw: text[i:end]}
-		switch c := text[i]; {
-		case c == '"' && escaped == 0:
-			visited.Type, visited.Str = gjson.String, text[i+1:end-1]
-		case c != '-' && c > '9', c == '"':
-			visited = gjson.Parse(visited.Raw)
+		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i, Indexes: inside}
+		if visited.Type == gjson.String {
+			if visited.Str = text[i+1 : end-1]; escaped > 0 {
+				visited.Str = gjson.Parse(visited.Raw).Str
+			}
 		}
-		visited.Index, visited.Indexes = value.Index+i, inside
 		if i = end; !visit(name, visited) {
 			return
 		}
 	}
+}
+
+// endOf returns the index after the value at index i of a text that is not recorded. escaped is 1 for a string with
+// escapes.
+func endOf(text string, i int) (end, escaped int) {
+	parser := Parser{text: unsafe.Slice(unsafe.StringData(text), len(text)), full: true}
+	return parser.value(i, 0)
+}
+
+// typeOf returns the type of the value that begins with a character.
+func typeOf(first byte) gjson.Type {
+	switch first {
+	case '"':
+		return gjson.String
+	case '{', '[':
+		return gjson.JSON
+	case 't':
+		return gjson.True
+	case 'f':
+		return gjson.False
+	case 'n':
+		return gjson.Null
+	}
+	return gjson.Number
 }
 
 // Member returns the first member of an object with the given name. The value must be suitable for ForEach.

@@ -33,6 +33,8 @@ const (
 	invalid = -1
 	// maxListed is the number of names in an object from which on they are looked up in a map.
 	maxListed = 32
+	// maxShort is the length of the strings that are read word by word, in bytes.
+	maxShort = 64
 )
 
 // ParseObject parses a text like the method of Parser, but records nothing.
@@ -166,8 +168,18 @@ func (p *Parser) string(i int) (end, escaped int) {
 	if p.at(i) != '"' {
 		return invalid, 0
 	}
-	if end = skipShort(p.text, i+1); p.at(end) == '"' {
-		return end + 1, 0
+	// This is faster for short strings than the rest.
+	most := min(i+maxShort, len(p.text)-8)
+	for end = i + 1; end <= most; end += 8 {
+		a := binary.LittleEndian.Uint64(p.text[end:])
+		quotes, slashes := a^'"'*ones, a^'\\'*ones
+		// Each subtraction sets the highest bit of the characters in question. Borrows set only bits above them.
+		if marks := ((a - spaces) | a | (quotes - ones) | (slashes - ones)) & highs; marks != 0 {
+			if end += bits.TrailingZeros64(marks) / 8; p.text[end] == '"' {
+				return end + 1, 0
+			}
+			break
+		}
 	}
 	if end = EndOfString(p.text, i); end == len(p.text) {
 		return invalid, 0
@@ -211,26 +223,6 @@ const (
 	highs  = 0x80 * ones
 	spaces = ' ' * ones
 )
-
-// skipShort returns the index of the next character of a string that is not plain: a control character, a quotation
-// mark, a backslash, or a part of a longer character. It stops after a few words, because there are faster ways for long
-// strings.
-func skipShort(text []byte, i int) int {
-	const words = 8
-	most := min(i+8*words, len(text))
-	for ; i+8 <= most; i += 8 {
-		a := binary.LittleEndian.Uint64(text[i:])
-		quotes, slashes := a^'"'*ones, a^'\\'*ones
-		// Each subtraction sets the highest bit of the characters in question. Borrows set only bits above them.
-		if marks := ((a - spaces) | a | (quotes-ones)&^quotes | (slashes-ones)&^slashes) & highs; marks != 0 {
-			return i + bits.TrailingZeros64(marks)/8
-		}
-	}
-	for i < most && text[i] >= ' ' && text[i] < utf8.RuneSelf && text[i] != '"' && text[i] != '\\' {
-		i++
-	}
-	return i
-}
 
 // skipPlain skips blocks of ASCII characters without control characters.
 func skipPlain(text []byte) (rest []byte) {
