@@ -22,9 +22,15 @@ type h1Transport struct {
 	sweep *time.Timer
 }
 
-// call makes a call. If a kept connection turns out to be closed, the call is repeated on another connection.
+// closingTime is how soon after a request a server closes a connection that it had decided to close before.
+const closingTime = 100 * time.Millisecond
+
+// call makes a call. If a kept connection turns out to be closed, the call is repeated on another connection. If the
+// server may have received the request, it is repeated once at most.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
+	repeated := false
 	for {
+		began := time.Now()
 		conn, err := t.take(ctx)
 		if err != nil {
 			return Reply{}, err
@@ -36,6 +42,13 @@ func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request
 		conn.drop()
 		if conn.used.IsZero() || conn.answered || err == ErrSilent || ctx.Err() != nil {
 			return Reply{}, err
+		}
+		if err != errNotIdle {
+			if repeated || time.Since(began) > closingTime {
+				return Reply{}, err
+			}
+			repeated = true
+			t.closeIdle() // probably closed as well
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (p *Pool) hasSlotFor(now time.Time, account string) bool {
 	return slices.ContainsFunc(p.members(now), func(m member) bool {
 		m.upstream.mu.Lock()
 		defer m.upstream.mu.Unlock()
-		return !m.upstream.isForOthers(now, account)
+		return m.upstream.isFor(now, account)
 	})
 }
 

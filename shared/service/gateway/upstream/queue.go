@@ -45,6 +45,9 @@ type waiter struct {
 	after time.Time
 }
 
+// usesAny reports whether a call may use any server, because none has rejected it.
+func (w *waiter) usesAny() bool { return len(w.call.Tried) == 0 }
+
 type grant struct {
 	slot Slot
 	why  *Unavailable
@@ -106,10 +109,13 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 // isFirst reports whether no waiting call has a right to a slot before an account's new call. An account that has its
 // share of the slots does not delay the calls of others.
 func (q *queue) isFirst(account string, now time.Time) bool {
-	if q.ready(account, now) != nil {
+	ready := func(a string) bool {
+		return slices.ContainsFunc(q.accounts[a], func(w *waiter) bool { return w.usesAny() && !now.Before(w.after) })
+	}
+	if ready(account) {
 		return false
 	}
-	waits := func(a string) bool { return q.ready(a, now) != nil && q.pool.hasSlotFor(now, a) }
+	waits := func(a string) bool { return ready(a) && q.pool.hasSlotFor(now, a) }
 	if !slices.ContainsFunc(q.turns, waits) {
 		return true
 	}
@@ -121,7 +127,7 @@ func (q *queue) isFirst(account string, now time.Time) bool {
 }
 
 // accountsWaiting returns the accounts with calls that wait for a slot. Calls that a server has rejected do not count,
-// because only these may be too large for it.
+// because only these may be too large for it, and because the servers that are left to them may be full.
 func (q *queue) accountsWaiting() (accounts []string) {
 	if q.waiting.Load() == 0 {
 		return nil
@@ -129,7 +135,7 @@ func (q *queue) accountsWaiting() (accounts []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, account := range q.turns {
-		if slices.ContainsFunc(q.accounts[account], func(w *waiter) bool { return w.after.IsZero() }) {
+		if slices.ContainsFunc(q.accounts[account], func(w *waiter) bool { return w.after.IsZero() && w.usesAny() }) {
 			accounts = append(accounts, account)
 		}
 	}
@@ -211,14 +217,20 @@ func (q *queue) ticked() {
 	}
 }
 
-// ready returns the account's first call that may start now, or nil.
-func (q *queue) ready(account string, now time.Time) *waiter {
+// try starts the first of an account's calls that finds a slot. It returns nil if there is none.
+func (q *queue) try(account string, now time.Time) (started *waiter, l Slot, why *Unavailable) {
 	for _, w := range q.accounts[account] {
-		if !now.Before(w.after) {
-			return w
+		if now.Before(w.after) {
+			continue
+		}
+		if l, why = q.pool.try(w.call); why == nil || !why.Full {
+			return w, l, why
+		}
+		if w.usesAny() {
+			break // the next calls find no slot either
 		}
 	}
-	return nil
+	return nil, Slot{}, nil
 }
 
 // handOut assigns free upstreams to waiting calls. freed means that an accepted call has ended.
@@ -241,12 +253,11 @@ func (q *queue) start(now time.Time, freed bool) {
 	for len(waiting) > 0 {
 		account := waiting[0]
 		waiting = waiting[1:]
-		w := q.ready(account, now)
-		if w == nil || !freed && since < busyTime && !q.accounts[account][0].after.IsZero() {
+		if !freed && since < busyTime && !q.accounts[account][0].after.IsZero() {
 			continue
 		}
-		l, why := q.pool.try(w.call)
-		if why != nil && why.Full {
+		w, l, why := q.try(account, now)
+		if w == nil {
 			continue // another account's call may start
 		}
 		if q.remove(account, w); len(q.accounts[account]) > 0 { // the account's next turn comes last

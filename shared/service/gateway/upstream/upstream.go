@@ -187,13 +187,18 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return tripped, max(pause, time.Second)
 	case call.Yield != nil && u.limit > 0 && u.refusesBatch(now, call.Account):
 		return full, time.Second
-	case slices.ContainsFunc(call.waiting, func(a string) bool { return !u.isForOthers(now, a) }):
+	case slices.ContainsFunc(call.waiting, func(a string) bool { return u.isFor(now, a) }):
 		return full, time.Second
 	case call.Yield == nil && u.limit > 0 && u.refuses(now, call):
 		u.account(now, call.Account).refused = now
 		return full, time.Second
 	}
 	return none, 0
+}
+
+// isFor reports whether an account may use more slots than it has, once these are free.
+func (u *upstream) isFor(now time.Time, account string) bool {
+	return u.breaker.clearIn(now, account) <= 0 && !u.isForOthers(now, account)
 }
 
 // refuses reports whether a live call finds no slot.

@@ -202,6 +202,43 @@ func TestCallBeyondItsShareDelaysNobody(t *testing.T) {
 	await.Receive(t, "waited", waited)
 }
 
+// A call that one server has rejected and that waits for another, full server delays neither batches nor other calls.
+func TestRejectedCallThatWaitsDelaysNobody(t *testing.T) {
+	small, large := newAccounts(t).server, newAccounts(t).server
+	small.limit, large.queue = 1, small.queue
+	pool := &Pool{
+		fixed: []member{{upstream: small, weight: 1}, {upstream: large, weight: 1}}, queue: small.queue, random: rand.Float64, now: time.Now,
+	}
+	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	pool.queue.refresh = func() {}
+	if _, ok := small.take(time.Now(), &Call{Account: "long"}); !ok {
+		t.Fatal("no call could start")
+	}
+	rejects, _ := large.take(time.Now(), &Call{Account: "rejected"})
+	rejects.Release(Result{}, time.Now())
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan *Unavailable)
+	go func() {
+		_, why := pool.Take(ctx, &Call{Account: "rejected", Tried: []Slot{rejects}})
+		waited <- why
+	}()
+	await.Until(t, "a call waits", func() bool {
+		pool.queue.mu.Lock()
+		defer pool.queue.mu.Unlock()
+		return len(pool.queue.turns) == 1
+	})
+	pool.queue.busy = time.Now() // the server has just rejected a call
+	for _, call := range []*Call{{Account: "other", Yield: func() {}}, {Account: "other"}, {Account: "rejected"}} {
+		slot, why := pool.Take(ctx, call)
+		if why != nil || call.Waited > 0 {
+			t.Fatalf("a call of %s waited for %v: %v", call.Account, call.Waited, why)
+		}
+		defer slot.Release(Result{}, time.Now())
+	}
+	cancel()
+	await.Receive(t, "waited", waited)
+}
+
 // The account with the most calls that yield loses one first, and of these the account that needs the slot.
 func TestAccountWithMostCallsLosesOne(t *testing.T) {
 	for _, c := range []struct {
