@@ -58,6 +58,10 @@ func (e *edit) compose(ctx context.Context) error {
 		if painted == e.length() {
 			return nil, io.EOF
 		}
+		if err := e.drawing.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		defer e.drawing.Release(1)
 		painted++
 		return frame, chosen.Paint(ctx, frame, size.Width, size.Height, float64(painted-1)/float64(e.fps))
 	}

@@ -175,14 +175,22 @@ func (s *service) cancelAll(ctx context.Context, accepted []job.Job) {
 	}
 }
 
+// promptWait limits the wait until an account's earlier prompts have been read.
+const promptWait = 10 * time.Second
+
 // plan adds the price, and the size and length that the result will have according to the prompt. It returns the length,
-// or 0 if it is unknown. It is called only for new jobs, because reading a prompt takes milliseconds.
-func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) (length time.Duration) {
+// or 0 if it is unknown. It is called only for new jobs, because reading a prompt takes milliseconds. Errors: as for
+// readPrompt.
+func (s *service) plan(ctx context.Context, c call, request *job.Request, in *inputs) (length time.Duration, err error) {
+	m := c.model
 	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {
-		read = understanding.Of(understanding.Request{
+		read, err = s.readPrompt(ctx, c.who.Account(), promptWait, understanding.Request{
 			Kind: m.Kind, Prompt: request.Prompt, Reference: request.Inputs[catalog.ReferenceField].Blob != "",
 		})
+		if err != nil {
+			return 0, err
+		}
 	}
 	edited := len(read.Edits) > 0 && in.clip > 0
 	if length = in.clip; edited {
@@ -200,7 +208,7 @@ func (s *service) plan(m *catalog.Model, request *job.Request, in *inputs) (leng
 		))
 		request.Planned = &plan
 	}
-	return length
+	return length, nil
 }
 
 // submitOnce returns the job created for this request, or for an earlier request with the same Idempotency-Key.
@@ -218,7 +226,10 @@ func (s *service) submitOnce(
 			if in.full != nil {
 				return nil, in.full
 			}
-			length := s.plan(c.model, &accepted.Request, in)
+			length, err := s.plan(ctx, c, &accepted.Request, in)
+			if err != nil {
+				return nil, err
+			}
 			if err := s.estimate(ctx, c.model, &accepted, length); err != nil {
 				return nil, err
 			}

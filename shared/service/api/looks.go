@@ -210,7 +210,8 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	length := lengthOf(m, time.Duration(seconds*float64(time.Second)))
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
-		read, err := s.readPrompt(r, understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+		asked := understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference}
+		read, err := s.readPrompt(r.Context(), credential.Caller(r.Context()), 2*time.Second, asked)
 		if err != nil {
 			return err
 		}
@@ -233,21 +234,23 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 // shortPrompt is the length in characters of prompts that are read without a turn, because that takes a millisecond.
 const shortPrompt = 100
 
-// readPrompt reads long prompts of one address in turn.
+// readPrompt reads long prompts of one caller in turn. The caller is an account or an address.
 //
-// Errors: fault.Limited after two seconds.
-func (s *service) readPrompt(r *http.Request, asked understanding.Request) (read understanding.Result, err error) {
+// Errors: fault.Limited if the turn does not come in time.
+func (s *service) readPrompt(
+	ctx context.Context, caller string, wait time.Duration, asked understanding.Request,
+) (read understanding.Result, err error) {
 	if utf8.RuneCountInString(asked.Prompt) <= shortPrompt {
 		return understanding.Of(asked), nil
 	}
-	waiting, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	err = s.promptTurns.Slowly(waiting, credential.Caller(r.Context()), 2, func() error {
+	err = s.promptTurns.Slowly(waiting, caller, 2, func() error {
 		read = understanding.Of(asked)
 		return nil
 	})
 	if err != nil {
-		busy := fault.New(fault.Limited, "Other prompts from this address are being read. Try again.")
+		busy := fault.New(fault.Limited, "Your other long prompts are being read. Try again.")
 		busy.RetryAfter = time.Second
 		return read, busy
 	}

@@ -35,8 +35,8 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)
 	group, ctx := errgroup.WithContext(ctx)
-	// Use as many goroutines as textures do; see look.Sheet.
-	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
+	// Leave half of the processors to a server in the same process.
+	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
 	const band = 16
 	for top := 0; top < height; top += band {
 		group.Go(func() (err error) {
