@@ -435,12 +435,17 @@ type loopHead struct {
 
 // parseHead accepts only heads that net/http and every proxy understand in the same way.
 func parseHead(text []byte) (h loopHead, ok bool) {
-	end := bytes.Index(text, []byte("\r\n\r\n"))
-	if end < 0 || !bytes.HasPrefix(text, []byte("POST /")) {
+	if h.length = -1; !bytes.HasPrefix(text, []byte("POST /")) {
 		return h, false
 	}
-	h.size, h.length = end+len("\r\n\r\n"), -1
-	line, rest, _ := strings.Cut(string(text[:end+len("\r\n")]), "\r\n")
+	for !bytes.HasSuffix(text[:h.size], []byte("\r\n\r\n")) {
+		next := bytes.IndexByte(text[h.size:], '\n')
+		if next < 0 {
+			return h, false
+		}
+		h.size += next + 1
+	}
+	line, rest, _ := strings.Cut(string(text[:h.size-len("\r\n")]), "\r\n")
 	h.path, ok = strings.CutSuffix(line[len("POST "):], " HTTP/1.1")
 	fields := strings.Count(rest, "\n")
 	if !ok || !isPlainPath(h.path) || fields > maxFields {

@@ -149,6 +149,12 @@ func (w *loopWriter) Write(p []byte) (int, error) {
 	return n, w.failed(err)
 }
 
+// canHold reports whether the next Write sends nothing if it has the given number of bytes. The header must be written.
+func (w *loopWriter) canHold(bytes int) bool {
+	const endOfHead = 128 // more than endHead adds
+	return len(w.conn.out)+len(w.pending)+bytes+endOfHead <= maxLoopOut
+}
+
 func (w *loopWriter) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

@@ -167,8 +167,7 @@ func (c *h1Conn) setDeadline() error {
 }
 
 // call sends a request and reads the response's head. An error closes the connection.
-func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
-	now := time.Now()
+func (c *h1Conn) call(ctx context.Context, now time.Time, target *url.URL, request Request) (Reply, error) {
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
 	c.until, c.end = now.Add(request.FirstByte), now.Add(maxCallTime)
 	if err := c.setDeadline(); err != nil {

@@ -30,12 +30,11 @@ const closingTime = 100 * time.Millisecond
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	repeated := false
 	for {
-		began := time.Now()
-		conn, err := t.take(ctx)
+		conn, began, err := t.take(ctx)
 		if err != nil {
 			return Reply{}, err
 		}
-		r, err := conn.call(ctx, target, request)
+		r, err := conn.call(ctx, began, target, request)
 		if err == nil {
 			return r, nil
 		}
@@ -53,15 +52,16 @@ func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request
 	}
 }
 
-func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
+// take returns a connection and the present time.
+func (t *h1Transport) take(ctx context.Context) (*h1Conn, time.Time, error) {
 	t.mu.Lock()
 	if last := len(t.idle) - 1; last >= 0 {
 		conn := t.idle[last]
 		t.idle[last] = nil
 		t.idle = t.idle[:last]
 		t.mu.Unlock()
-		if time.Since(conn.used) < idleConnectionTime {
-			return conn, nil
+		if now := time.Now(); now.Sub(conn.used) < idleConnectionTime {
+			return conn, now, nil
 		}
 		// All other connections have been idle for even longer, so close them too.
 		conn.drop()
@@ -71,9 +71,9 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	}
 	conn, err := t.dial(ctx, "tcp", t.address)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	return newH1Conn(conn, t), nil
+	return newH1Conn(conn, t), time.Now(), nil
 }
 
 func (t *h1Transport) keep(conn *h1Conn) {
