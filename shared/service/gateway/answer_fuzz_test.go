@@ -61,6 +61,7 @@ type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
 func (bufferedBody) Allow(time.Duration) {}
+func (bufferedBody) Ended() bool         { return false }
 
 var answerSeeds = []string{
 	`{"id":"c","object":"x","created":7,"model":"w","choices":[{"index":0,"message":{"role":"assistant","content":"a"},` +

@@ -111,7 +111,7 @@ func (c *completion) relaySpeech(r upstream.Reply, kind []string) *failure {
 		}
 		if err == io.EOF && sent > 0 {
 			c.settle()
-			_ = c.finishStream() // fails if the client has disconnected
+			_ = c.finishStream(false) // fails if the client has disconnected
 			return nil
 		}
 		if err == io.EOF {

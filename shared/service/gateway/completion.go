@@ -258,7 +258,7 @@ func (c *completion) end(apiErr *apierror.Error) {
 	}
 	if apiErr != nil && !gone && c.stream.hasStarted() && c.stream.kind == nil {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
-		_ = c.finishStream() // this fails only if the caller has disconnected
+		_ = c.finishStream(false) // this fails only if the caller has disconnected
 	}
 }
 
@@ -304,4 +304,7 @@ func (c *completion) cost() string {
 	return usage.Amount(c.counts.Cost) + " " + c.choice.snapshot.Catalog.Currency
 }
 
-func (c *completion) finishStream() error { return c.stream.finish(c.counts, c.cost()) }
+// finishStream ends the stream. Without flush, the end may be sent only when the call returns.
+func (c *completion) finishStream(flush bool) error {
+	return c.stream.finish(flush, c.counts, c.cost())
+}

@@ -287,7 +287,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 		r.writeUsage()
 	}
 	r.completion.stream.out = r.completion.appendEnd(r.completion.stream.out)
-	if r.completion.finishStream() != nil {
+	if r.completion.finishStream(!r.body.Ended()) != nil {
 		return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 	}
 	r.body.Allow(drainTime)

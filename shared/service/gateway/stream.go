@@ -119,7 +119,10 @@ func (s *streamWriter) begin() {
 }
 
 // send sends the collected output. It fails if the caller has disconnected or reads too slowly.
-func (s *streamWriter) send() error {
+func (s *streamWriter) send() error { return s.write(true) }
+
+// write is send, but without flush the output may be sent only with the end of the response.
+func (s *streamWriter) write(flush bool) error {
 	if len(s.out) == 0 || s.err != nil {
 		return s.err
 	}
@@ -131,7 +134,7 @@ func (s *streamWriter) send() error {
 	defer s.mu.Unlock()
 	s.endKeepAlive()
 	s.begin()
-	if _, s.err = s.w.Write(s.out); s.err == nil {
+	if _, s.err = s.w.Write(s.out); s.err == nil && flush {
 		s.err = s.controller.Flush()
 	}
 	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
@@ -140,10 +143,10 @@ func (s *streamWriter) send() error {
 	return s.err
 }
 
-// finish sends the end of the stream and the usage. cost is empty if the model has no price. The trailer with the
+// finish writes the end of the stream and the usage. cost is empty if the model has no price. The trailer with the
 // cost is not announced, because the serving row is known only after the header has been sent.
-func (s *streamWriter) finish(counts usage.Counts, cost string) error {
-	err := s.send()
+func (s *streamWriter) finish(flush bool, counts usage.Counts, cost string) error {
+	err := s.write(flush)
 	if s.trailers {
 		s.w.Header().Set("X-Tokens-Used", strconv.FormatInt(billed(counts), 10))
 		if cost != "" {

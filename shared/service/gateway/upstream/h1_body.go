@@ -43,6 +43,8 @@ func (b *h1Body) frame(r *Reply, chunked bool) {
 	r.Body = b
 }
 
+func (b *h1Body) Ended() bool { return b.whole }
+
 func (b *h1Body) Allow(silence time.Duration) { b.conn.silence = silence }
 
 func (b *h1Body) Read(p []byte) (n int, err error) {

@@ -89,6 +89,8 @@ type stdBody struct {
 	until   time.Time
 }
 
+func (b *stdBody) Ended() bool { return false }
+
 func (b *stdBody) Allow(silence time.Duration) {
 	b.timer.Stop()
 	b.silence = silence

@@ -66,6 +66,8 @@ type Body interface {
 	io.ReadCloser
 	// Allow sets the timeout for each subsequent read. It replaces the timeout for the first byte.
 	Allow(silence time.Duration)
+	// Ended reports whether the body is known to have been read completely. The next Read then does not wait.
+	Ended() bool
 }
 
 // transport calls a single upstream. It follows no redirects and rejects compression, which would delay chunks.
