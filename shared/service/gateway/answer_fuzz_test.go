@@ -14,6 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	exact "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway/jsonedit"
@@ -85,13 +88,13 @@ func FuzzAnswer(f *testing.F) {
 				continue
 			}
 			var got struct {
-				Model string
+				Model string `json:"model"`
 				Usage struct {
 					Total int64 `json:"total_tokens"`
-				}
+				} `json:"usage"`
 			}
 			text := recorder.Body.Bytes()
-			if err := json.Unmarshal(text, &got); err != nil || !utf8.Valid(text) || got.Model != "small" {
+			if err := exact.Unmarshal(text, &got, jsontext.AllowDuplicateNames(true)); err != nil || !utf8.Valid(text) || got.Model != "small" {
 				t.Fatalf("%q became %q: %v", body, text, err)
 			}
 			if n := recorder.Header().Get("X-Tokens-Used"); n != strconv.FormatInt(got.Usage.Total, 10) &&
