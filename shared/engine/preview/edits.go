@@ -35,6 +35,9 @@ func (e *edit) resize() (time.Duration, error) {
 	}
 	if !e.has(look.Upscale) && !e.has(look.Resize) && !slices.ContainsFunc(edits, look.Edit.Centers) {
 		e.enough = e.spec.Size
+		if e.has("rotate") { // this crops the corners
+			e.enough.Width, e.enough.Height = 3*e.enough.Width/2, 3*e.enough.Height/2
+		}
 	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
 	e.spec.Size = catalog.Size{Width: width, Height: height}

@@ -113,7 +113,6 @@ func (s *service) sendCredentials(
 	return nil
 }
 
-// verify returns fault.NotFound if the blob is gone.
 // slowFiles has the recent reports of files that could not be verified in a reasonable time. These files are not read
 // again for a while. The machine may only have been busy.
 type slowFiles struct {
@@ -152,6 +151,7 @@ func (f *slowFiles) verify(name string, verify func() (origin.Report, error)) (o
 	return report, err
 }
 
+// verify returns fault.NotFound if the blob is gone.
 func (s *service) verify(ctx context.Context, name string) (report origin.Report, err error) {
 	folder, err := os.MkdirTemp(s.Scratch, "credentials-")
 	if err != nil {

@@ -185,7 +185,7 @@ func (s *service) plan(ctx context.Context, c call, request *job.Request, in *in
 	m := c.model
 	var read understanding.Result // stays empty for other engines
 	if s.Engine.isPreview() {
-		read, err = s.readPrompt(ctx, c.who.Account(), promptWait, understanding.Request{
+		read, err = readPrompt(ctx, s.promptTurns, c.who.Account(), promptWait, understanding.Request{
 			Kind: m.Kind, Prompt: request.Prompt, Reference: request.Inputs[catalog.ReferenceField].Blob != "",
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine/preview/look"
 	"cutroom/shared/engine/preview/pictures"
 	"cutroom/shared/engine/preview/scene"
@@ -211,7 +212,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
 		asked := understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference}
-		read, err := s.readPrompt(r.Context(), credential.Caller(r.Context()), 2*time.Second, asked)
+		read, err := readPrompt(r.Context(), s.publicTurns, credential.Caller(r.Context()), 2*time.Second, asked)
 		if err != nil {
 			return err
 		}
@@ -231,21 +232,21 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	return nil
 }
 
-// shortPrompt is the length in characters of prompts that are read without a turn, because that takes a millisecond.
-const shortPrompt = 100
+// shortPrompt is the length in bytes of prompts that are read without a turn, because that takes a millisecond.
+const shortPrompt = 40
 
 // readPrompt reads long prompts of one caller in turn. The caller is an account or an address.
 //
 // Errors: fault.Limited if the turn does not come in time.
-func (s *service) readPrompt(
-	ctx context.Context, caller string, wait time.Duration, asked understanding.Request,
+func readPrompt(
+	ctx context.Context, turns *ratelimit.Turns, caller string, wait time.Duration, asked understanding.Request,
 ) (read understanding.Result, err error) {
-	if utf8.RuneCountInString(asked.Prompt) <= shortPrompt {
+	if len(asked.Prompt) <= shortPrompt {
 		return understanding.Of(asked), nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	err = s.promptTurns.Slowly(waiting, caller, 2, func() error {
+	err = turns.Slowly(waiting, caller, 2, func() error {
 		read = understanding.Of(asked)
 		return nil
 	})

@@ -41,12 +41,13 @@ func (c clause) drop(which func(part) bool) {
 
 // says reports whether a clause has a phrase from a list.
 func (c clause) says(list string) bool {
-	text := " "
+	var text strings.Builder
+	text.WriteByte(' ')
 	for _, p := range c {
-		text += p.words + " "
+		text.WriteString(p.words + " ")
 	}
 	for phrase := range lists()[list] {
-		if strings.Contains(text, " "+phrase+" ") {
+		if strings.Contains(text.String(), " "+phrase+" ") {
 			return true
 		}
 	}

@@ -422,7 +422,7 @@ func (a arguments) rotate(Clip) string {
 		return [...]string{"null", "transpose=clock", "hflip,vflip", "transpose=cclock"}[int(a.degrees()/90)]
 	}
 	sin, cos := math.Sincos(a.degrees() * math.Pi / 180)
-	return fmt.Sprintf("rotate=%.5f,crop='iw/(%[2]f+%[3]f*max(iw/ih,ih/iw))':'ih/(%[2]f+%[3]f*max(iw/ih,ih/iw))'",
+	return fmt.Sprintf("rotate=%.5f,crop='max(2,iw/(%[2]f+%[3]f*max(iw/ih,ih/iw)))':'max(2,ih/(%[2]f+%[3]f*max(iw/ih,ih/iw)))'",
 		a.degrees()*math.Pi/180, math.Abs(cos), math.Abs(sin))
 }
 

@@ -113,10 +113,13 @@ func measure(all clause) {
 			continue
 		}
 		near := all.near(i)
+		high, low := near.rated()
+		if !high && !low && near.count(negation) == 0 {
+			continue
+		}
 		very := near.has("states") && (near.says("verys") || near.has("intenses"))
 		too := very || near.says("toos") || near.says("zus") || near.says("excesses")
 		lacks := near.count(negation) > 0 && near.says("enoughs")
-		high, low := near.rated()
 		high, low = too && high, lacks || too && low
 		if high == low || near.any(func(p part) bool { return p.first != all[i].first && !rates(p) }) {
 			continue

@@ -156,7 +156,11 @@ func (r *reader) phrase() (longest meaning, length int) {
 	if a, _ := argumentAt(r.prompt, r.tokens[r.at:]); a.kinds == pixels {
 		return longest, length
 	}
+	next := nextWords(r.texts[r.at:])
 	for _, m := range learned().meanings[r.texts[r.at]] {
+		if len(m.phrase) > 1 && !slices.Contains(next, m.phrase[1]) {
+			continue // saves time
+		}
 		n := match(r.texts[r.at:], m.phrase)
 		if n == 0 || len(m.phrase) <= len(longest.phrase) || r.tokens[r.at+n-1].sentence != r.tokens[r.at].sentence {
 			continue

@@ -192,7 +192,7 @@ const (
 // mend replaces misspelled words with words from the vocabulary, unless they have a meaning in the vocabulary or in
 // English. It assumes that the first letter is correct.
 func (v *vocabulary) mend(tokens []token) {
-	left := maxMended
+	mended := map[string]string{}
 	for i, t := range tokens {
 		short := utf8.RuneCountInString(t.text) < minTypo-1
 		if short || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
@@ -206,12 +206,16 @@ func (v *vocabulary) mend(tokens []token) {
 			tokens[i].text, tokens[i].whole = stem, true
 			continue
 		}
-		if left--; left < 0 {
-			return
+		if _, known := mended[t.text]; !known {
+			if len(mended) == maxMended {
+				return
+			}
+			mended[t.text] = t.text
+			if word, found := v.nearest(t.text); found {
+				mended[t.text] = word
+			}
 		}
-		if word, found := v.nearest(t.text); found {
-			tokens[i].text = word
-		}
+		tokens[i].text = mended[t.text]
 	}
 }
 

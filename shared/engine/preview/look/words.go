@@ -154,10 +154,21 @@ var within = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
+func skips(word string) bool { return within()[word] || isDigit(word, 0) }
+
+// nextWords returns the words of a text that may be the second one of a phrase that begins with its first word.
+func nextWords(text []string) []string {
+	for i := 1; i < min(len(text), maxWithin+2); i++ {
+		if !skips(text[i]) {
+			return text[1 : i+1]
+		}
+	}
+	return text[1:min(len(text), maxWithin+2)]
+}
+
 // match returns the number of words at the beginning of a text that make a phrase, or 0. Numbers, and words such as
 // "it" and "a bit", may stand within the phrase.
 func match(text, phrase []string) (length int) {
-	skips := func(word string) bool { return within()[word] || isDigit(word, 0) }
 	for i, word := range phrase {
 		for i > 0 && length < min(len(text), i+maxWithin) && text[length] != word && skips(text[length]) {
 			length++
