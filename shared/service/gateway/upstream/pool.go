@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -180,16 +181,27 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// running returns the number of live calls of each account.
-func (p *Pool) running(now time.Time, accounts []string) map[string]int {
-	running := map[string]int{}
+// use is the number of an account's running live calls, and their recent average.
+type use struct {
+	now     int
+	average float64
+}
+
+func (a use) less(b use) int {
+	return cmp.Or(cmp.Compare(a.now, b.now), cmp.Compare(a.average, b.average))
+}
+
+func (p *Pool) uses(now time.Time, accounts []string) map[string]use {
+	all := map[string]use{}
 	for _, account := range accounts {
-		running[account] = 0
+		sum := use{}
 		for _, m := range p.members(now) {
-			running[account] += m.upstream.running(account)
+			one := m.upstream.uses(now, account)
+			sum.now, sum.average = sum.now+one.now, sum.average+one.average
 		}
+		all[account] = sum
 	}
-	return running
+	return all
 }
 
 // hasSlotFor reports whether an account may use more slots than it has, once these are free.

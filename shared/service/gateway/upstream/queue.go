@@ -243,12 +243,13 @@ func (q *queue) handOut(freed bool) {
 	q.start(time.Now(), freed)
 }
 
-// start starts waiting calls. Accounts with the fewest running calls go first, and of these the one whose turn it is.
+// start starts waiting calls. Accounts with the fewest running calls go first, of these the one that has used the least
+// time, and of these the one whose turn it is.
 // After a 429, it starts only one call, so that no account gets ahead by retrying more often.
 func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)
-	running, waiting := q.pool.running(now, q.turns), slices.Clone(q.turns)
-	fewer := func(a, b string) int { return running[a] - running[b] }
+	uses, waiting := q.pool.uses(now, q.turns), slices.Clone(q.turns)
+	fewer := func(a, b string) int { return uses[a].less(uses[b]) }
 	slices.SortStableFunc(waiting, fewer)
 	for len(waiting) > 0 {
 		account := waiting[0]
@@ -262,7 +263,9 @@ func (q *queue) start(now time.Time, freed bool) {
 		}
 		if q.remove(account, w); len(q.accounts[account]) > 0 { // the account's next turn comes last
 			q.turns = append(slices.DeleteFunc(q.turns, func(other string) bool { return other == account }), account)
-			running[account]++
+			more := uses[account]
+			more.now++
+			uses[account] = more
 			waiting = append(waiting, account)
 			slices.SortStableFunc(waiting, fewer)
 		}

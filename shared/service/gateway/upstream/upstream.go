@@ -329,13 +329,13 @@ func (u *upstream) account(now time.Time, account string) *calls {
 	return own
 }
 
-func (u *upstream) running(account string) int {
+func (u *upstream) uses(now time.Time, account string) use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if own := u.accounts[account]; own != nil {
-		return own.now
+		return use{own.now, own.average(now)}
 	}
-	return 0
+	return use{}
 }
 
 // take starts a call. ok is false if it may not start now.

@@ -39,7 +39,7 @@ func (a *accounts) call(account string, number int, length time.Duration) int {
 	return number
 }
 
-func (a *accounts) running(account string) int { return a.server.running(account) }
+func (a *accounts) running(account string) int { return a.server.uses(a.now, account).now }
 
 // step is an amount of time that divides all lengths of calls.
 const step = 100 * time.Millisecond
@@ -352,33 +352,37 @@ func TestRejectedCallDelaysNoBatches(t *testing.T) {
 	await.Receive(t, "waited", waited)
 }
 
-// A free slot goes to the waiting account with the fewest running calls.
+// A free slot goes to the account with the fewest running calls, and of these to the one that has used less time.
 func TestFewestCallsGoFirst(t *testing.T) {
-	a := newAccounts(t)
-	a.server.limit, a.now = 3, time.Now()
-	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
-	pool.queue.refresh = func() {}
-	a.call("many", 3, step)
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan string, 3)
-	for i, account := range []string{"many", "few"} {
-		go func() {
-			if slot, why := pool.Take(ctx, &Call{Account: account}); why == nil {
-				started <- account
-				slot.Release(Result{}, time.Now())
-			}
-			started <- "end"
-		}()
-		await.Becomes(t, "waiting accounts", i+1, func() int { return len(pool.queue.accountsWaiting()) })
-	}
-	a.ends[a.now.Add(step)][0].Release(Result{}, a.now)
-	if got := await.Receive(t, "started", started); got != "few" {
-		t.Errorf("%s is first", got)
-	}
-	cancel()
-	for range 2 {
-		await.Receive(t, "started", started)
+	for _, remaining := range []int{2, 0} {
+		a := newAccounts(t)
+		pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+		pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+		pool.queue.refresh = func() {}
+		a.server.limit, a.now = 3, time.Now().Add(-10*time.Second)
+		a.call("many", remaining+1, 10*time.Second)
+		a.call("other", 2-remaining, 10*time.Second)
+		a.now = a.now.Add(10 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		started := make(chan string, 3)
+		for i, account := range []string{"many", "few"} {
+			go func() {
+				if slot, why := pool.Take(ctx, &Call{Account: account}); why == nil {
+					started <- account
+					slot.Release(Result{}, time.Now())
+				}
+				started <- "end"
+			}()
+			await.Becomes(t, "waiting accounts", i+1, func() int { return len(pool.queue.accountsWaiting()) })
+		}
+		a.ends[a.now][0].Release(Result{}, a.now)
+		if got := await.Receive(t, "started", started); got != "few" {
+			t.Errorf("%s is first, and has %d calls", got, remaining)
+		}
+		cancel()
+		for range 2 {
+			await.Receive(t, "started", started)
+		}
 	}
 }
 
