@@ -157,7 +157,11 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	}
 	data := *e.spec.Data
 	read := func(e *edit) string {
-		return e.upright(e.turned(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})), data)
+		from := ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}
+		if e.sparse {
+			from.Options = []string{"-skip_frame", "noref"}
+		}
+		return e.upright(e.turned(e.input(from)), data)
 	}
 	same := func(_ *edit, link string) (string, error) { return link, nil }
 	// The function `before` creates a file that the main run needs, by running the beginning of the graph.

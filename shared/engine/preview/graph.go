@@ -27,6 +27,8 @@ type graph struct {
 	crisp bool
 	// restless is true if a texture jumps, or moves farther per frame than an encoder searches for motion.
 	restless bool
+	// sparse means that a frame of the input may be replaced by an earlier one.
+	sparse bool
 	// fps is 0 for a single picture. count is the result's number of frames. Drawn pictures end there. Otherwise they
 	// would keep FFmpeg busy if the input had no frames.
 	fps, count int
@@ -127,6 +129,7 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		drawn = g.filter("scale=in_range=pc:out_range=pc,"+g.planar(), drawn) // every level counts
 		motion := op.Motion
 		if i == 1 && op.Down == nil && motion.Hold == 0 {
 			motion = look.Motion{} // this map is the same everywhere

@@ -38,8 +38,8 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 			return "", err
 		}
 	}
-	link = g.colors(link)
 	if g.size != full {
+		link = g.colors(link)
 		g.size = full
 		link = g.filter(g.restore(), link)
 	}
@@ -108,6 +108,16 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 		return g.grade(link, op.LUT)
 	case look.Lines:
 		return g.linesOf(link, op, g.size)
+	case look.Warp:
+		if !op.Waves() || !g.even() {
+			break
+		}
+		// Waves are small, so moving only luma looks the same. It takes half of the time.
+		if !g.luma {
+			link = g.filter("zscale=m=709:rin=full:r=limited:d=none,format=yuv420p", link)
+		}
+		g.luma = true
+		return g.warp(link, op, seed)
 	}
 	return g.coloured(g.colors(link), op, seed)
 }

@@ -59,7 +59,7 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		found.every = max(1, int(float64(e.fps)*max(searchedApart, e.spec.Duration.Seconds()/maxSearched)))
 	}
 	small := *e
-	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps}
+	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps, sparse: !masked}
 	if e.has(look.Stabilize) {
 		small.size = e.size // measure motion in the result's pixels
 	}

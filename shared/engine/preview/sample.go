@@ -41,7 +41,7 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Siz
 	if err != nil {
 		return nil, small.size, err
 	}
-	pixels, err := small.decode(ctx, small.filter("format=rgb24", link), frames)
+	pixels, err := small.decode(ctx, small.filter("format=rgb24", small.colors(link)), frames)
 	return pixels, small.size, err
 }
 

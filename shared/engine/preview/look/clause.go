@@ -16,9 +16,7 @@ func (c clause) any(is func(part) bool) bool { return slices.ContainsFunc(c, is)
 func (c clause) find(is func(part) bool) int { return slices.IndexFunc(c, is) }
 
 // has reports whether a part starts with a word from a list.
-func (c clause) has(list string) bool {
-	return c.any(func(p part) bool { return p.in(list) })
-}
+func (c clause) has(list string) bool { return c.any(func(p part) bool { return p.in(list) }) }
 
 func (c clause) count(k class) int {
 	n := 0

@@ -33,7 +33,7 @@ func (l Look) Live() Look {
 
 // Op is one operation on a picture: [Smooth], [Flatten], [Pixelate], [Clarity], [Grade], [Lines],
 // [Blur], [Bloom], [Fringe], [Warp] or [Layer].
-type Op interface{ isOp() }
+type Op any
 
 // Softens reports whether the first operation leaves no fine detail. It skips fringes, and warps without waves, at
 // the start. The function `enough` reports whether a radius is large enough to leave no fine detail.
@@ -120,21 +120,7 @@ type Bloom struct {
 }
 
 // Fringe shifts red to the left and blue to the right, as bad lenses and tapes do.
-type Fringe struct {
-	Shift float64
-}
-
-func (Smooth) isOp()   {}
-func (Blur) isOp()     {}
-func (Flatten) isOp()  {}
-func (Pixelate) isOp() {}
-func (Clarity) isOp()  {}
-func (Grade) isOp()    {}
-func (Lines) isOp()    {}
-func (Bloom) isOp()    {}
-func (Fringe) isOp()   {}
-func (Warp) isOp()     {}
-func (Layer) isOp()    {}
+type Fringe struct{ Shift float64 }
 
 type entry struct {
 	name string

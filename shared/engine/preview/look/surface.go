@@ -353,12 +353,8 @@ func (b *brush) ridges(depth float64) Texture {
 	}
 }
 
-// drag returns how far the strokes drag the colors, across or down, for a Warp.
-func (b *brush) drag(down bool) Texture {
-	axis := 0
-	if down {
-		axis = 1
-	}
+// drag returns how far the strokes drag the colors, across (0) or down (1), for a Warp.
+func (b *brush) drag(axis int) Texture {
 	return func(s *Sheet) {
 		laid := b.lay(s)
 		pull := *laid.Sheet
@@ -371,5 +367,5 @@ func (b *brush) drag(down bool) Texture {
 }
 
 func (b *brush) dragged(reach float64) Warp {
-	return Warp{Across: b.drag(false), Down: b.drag(true), Reach: reach}
+	return Warp{Across: b.drag(0), Down: b.drag(1), Reach: reach}
 }
