@@ -44,9 +44,9 @@ func winter() []Op {
 
 func underwater() []Op {
 	return []Op{
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.005, Motion: Motion{Down: 0.11}},
 		grade(saturate(0.8), shift(50, 70, 0, 0.55), tint(212, 0.075), splitTone(245, 0.05, 195, 0.02),
 			contrast(1.06, 0.5), light(-0.03)),
-		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.005, Motion: Motion{Down: 0.11}},
 		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.13), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
 		Layer{Texture: vignette(0.75, 0.35), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
@@ -103,27 +103,27 @@ func fire() []Op {
 		grade(light(-0.12), contrast(1.2, 0.42), warm(0.04), gradientMap(0.62,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
-		multiply(vignette(0.6, 0.35)),
-		screen(flames(0.85, 0.4), 1, 0.28, 0.02),
-		screen(flames(1, 0.26), 1, 0.72, 0.12),
-		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
+		multiply(vignette(0.6, 0.35)), multiply(inverse(flames(0.85, 0.44))),
+		screen(flames(0.95, 0.42), 0.95, 0.25, 0.02), screen(flames(1, 0.28), 1, 0.68, 0.12),
 		Bloom{0.05, 0.6, 0.8},
 		screen(embers(0.95, 110), 1, 0.62, 0.2).drifting(0.05, -0.24),
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
 	}
 }
 
 func cyberpunk() []Op {
 	// Lines darken, so they glow if they are drawn on a negative.
 	negative := Negative()
-	dark := NewLUT(light(-0.08), fade(0, 0.72), attract(345, 215, 0.5, 1.15), splitTone(285, 0.07, 225, 0.05))
+	dark := NewLUT(light(-0.08), fade(0, 0.72), attract(345, 215, 0.5, 1.15), splitTone(295, 0.1, 225, 0.05))
 	return []Op{
 		Smooth{0.006, 0.06},
-		Grade{negative},
+		Grade{NewLUT(light(0.16)).Then(negative)},
 		Lines{
-			Width: 0.012, From: 0.80, To: 0.97, Ink: [3]float64{0, 0.9, 0.15}, Fill: negative.Then(dark).Then(negative),
+			Width: 0.012, From: 0.80, To: 0.98, Ink: [3]float64{0, 0.9, 0.15}, Fill: negative.Then(dark).Then(negative),
 		},
 		Grade{negative}, Bloom{0.022, 0.45, 1.5},
 		multiply(scanlines(0.16, 1.0/180)),
+		screen(leak(0.55), 1, 0.05, 0.6),
 		Layer{Texture: vignette(0.75, 0.4), Mode: Multiply, Tint: [3]float64{0.10, 0, 0.18}},
 	}
 }
