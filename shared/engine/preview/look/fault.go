@@ -16,6 +16,8 @@ func plain(all clause) {
 			p.class = content
 		case receives(all, i):
 			p.class, p.first.text, p.words = filler, "you", "you"
+		case p.in("seems") && i > 0 && all[i-1].class == content && !all.has("fixes"):
+			p.scope, p.whole = false, false // "my skin looks red"
 		case p.in("kindas") && i+1 < len(all) && !all[i+1].means.inert():
 			p.class, p.strength, p.arguments = filler, 0.5, nil
 		}

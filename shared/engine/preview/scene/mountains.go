@@ -24,16 +24,17 @@ type massif struct {
 	forest       [64]fir
 }
 
-// mountains shows ranges one behind another, with fog in the valleys, snow above and firs in front.
-func mountains(seed uint32, light string, snowy bool) Scene {
+// mountains shows ranges one behind another, with fog in the valleys, snow above and firs, or a forest, in front.
+func mountains(seed uint32, light string, snowy, wooded bool) Scene {
 	source := noise.NewSource(uint64(seed), 21)
 	m := massif{
 		rock: noise.NewField(uint64(seed), 22), clouds: noise.NewField(uint64(seed), 23), day: airs()[light], snowy: snowy,
 		sunAt: source.Between(0.2, 0.8), phase: source.Between(0, 90),
 	}
+	tall := map[bool]float64{false: 1, true: 2.5}[wooded]
 	for i := range m.forest {
 		x := float64(i)/56 + source.Between(-0.004, 0.01)
-		m.forest[i] = fir{x, source.Between(0.10, 0.24), source.Between(0.16, 0.24)}
+		m.forest[i] = fir{x, source.Between(0.10, 0.24) * tall, source.Between(0.16, 0.24)}
 	}
 	m.snow = hex(0xf4f7fc).mix(m.day.cloud, 0.4)
 	if m.day.night {
@@ -88,10 +89,8 @@ func (m *massif) treetops(t, aspect float64) profile {
 
 // color paints from front to back: the firs, the ranges from the nearest on, and the sky.
 func (v *mountainView) color(x, y float64) rgb {
-	if y > 0.7 {
-		if a := cover(v.firs.at(x)-y, 0.003); a == 1 {
-			return v.day.ink.mix(v.day.haze, 0.10*smooth(1, 0.8, y))
-		}
+	if cover(v.firs.at(x)-y, 0.003) == 1 {
+		return v.day.ink.mix(v.day.haze, 0.10*smooth(1, 0.8, y))
 	}
 	var c rgb
 	open := 1.0

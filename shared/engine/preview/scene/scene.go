@@ -80,7 +80,7 @@ func Choose(prompt string, seed uint32) Scene {
 	case "bay":
 		return bay(own, light)
 	case "mountains":
-		return mountains(own, light, snow.first(words) != "")
+		return mountains(own, light, snow.first(words) != "", woods.first(words) != "")
 	case "city":
 		return city(own, light)
 	case "aurora":
@@ -115,7 +115,8 @@ func meaningsOf(kind string) meanings {
 	return m
 }
 
-var lights, places, snow = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow")
+var lights, places = meaningsOf("lights"), meaningsOf("places")
+var snow, woods = meaningsOf("snow"), meaningsOf("woods")
 
 func (m meanings) first(words []string) string {
 	for _, word := range words {

@@ -47,7 +47,7 @@ const (
 	how = "New, changed or removed objects need a generative model, which an administrator of this service can connect."
 	// unchanged is the start of notices about unchanged results.
 	unchanged = "Nothing was changed: "
-	objects   = "The preview engine tells people from the background, but finds no other objects. "
+	objects   = "The preview engine tells people from the background, but cannot edit skin, skies or objects alone. "
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
