@@ -57,7 +57,7 @@ func (e *edit) resize() (time.Duration, error) {
 	}
 	e.spec.Duration = whole
 	if again, ok := look.Find(edits, look.Loop); ok {
-		e.spec.Duration = whole / time.Duration(again.Repeats())
+		e.spec.Duration = (whole - duration(look.HeldLast(e.asked.Edits))) / time.Duration(again.Repeats())
 	}
 	if e.backward() && e.length()*e.frameBytes() > maxReversed {
 		return 0, engine.InvalidInput(nil, "The clip is too long to play backward. The limit is %d seconds at %s.",
@@ -297,7 +297,7 @@ func (e *edit) place(link, drawn string, edit look.Edit) string {
 	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto%s", at("w", across), at("h", down), limits), e.colors(link), e.filter("format=rgba", drawn))
 }
 
-// loop repeats the finished result without another loss of quality.
+// loop repeats the finished result. Without a freeze after the repeats, it loses no quality.
 func (e *edit) loop(ctx context.Context) error {
 	again, ok := look.Find(e.asked.Edits, look.Loop)
 	if !ok {
@@ -307,12 +307,19 @@ func (e *edit) loop(ctx context.Context) error {
 	if err := os.Rename(e.spec.Output, once); err != nil {
 		return fmt.Errorf("preview: %w", err)
 	}
+	codec := []string{"-c", "copy"}
+	if held := look.HeldLast(e.asked.Edits); held > 0 {
+		codec = append([]string{"-vf", fmt.Sprintf("tpad=stop_mode=clone:stop_duration=%g", held), "-af",
+			fmt.Sprintf("apad=pad_dur=%g", held), "-c:a", "aac", "-c:v", "libx264", "-threads", threads}, e.effort()...)
+	}
 	return e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder,
 		Inputs: []ffmpeg.Source{{
 			Path: once, MIME: "video/mp4", Options: []string{"-stream_loop", fmt.Sprint(again.Repeats() - 1)},
 		}},
-		Args: []string{"-map", "0", "-c", "copy", "-fflags", "+bitexact", "-movflags", "+faststart", "-f", "mp4",
-			"file:" + e.spec.Output},
+		Args: slices.Concat([]string{"-map", "0"}, codec, []string{
+			"-flags:v", "+bitexact", "-flags:a", "+bitexact", "-fflags", "+bitexact", "-movflags", "+faststart",
+			"-f", "mp4", "file:" + e.spec.Output,
+		}),
 	})
 }

@@ -104,6 +104,7 @@ func TestTimeEditsShowTheRightFrames(t *testing.T) {
 		{"only keep from 0.5 s", 1.5, func(s float64) float64 { return 0.5 + s }},
 		{"remove the first half", 1, func(s float64) float64 { return 1 + s }},
 		{"loop it and freeze the last frame for 1 second", 6, func(s float64) float64 { return min(math.Mod(s, 3), 1.9) }},
+		{"loop it, then freeze for 1 second", 5, func(s float64) float64 { return min(math.Mod(min(s, 3.99), 2), 1.9) }},
 		{"first 1 second, backward, 2x slower", 2, func(s float64) float64 { return 0.95 - s/2 }},
 	} {
 		t.Run(c.prompt, func(t *testing.T) {

@@ -620,6 +620,12 @@ func Hex(name string) string {
 func (e Edit) Scale() float64 { return cmp.Or(e.args.scale, 1) }
 func (e Edit) Repeats() int   { return e.args.repeats() }
 
+// HeldLast returns for how many seconds the last frame is shown after the repeats of a loop.
+func HeldLast(edits []Edit) float64 {
+	last := edits[len(edits)-1]
+	return map[bool]float64{true: last.args.number(2)}[last.name == freezeLast]
+}
+
 // Filters returns FFmpeg filters for a stage, joined by commas, or "".
 func Filters(edits []Edit, at Stage, clip Clip) string {
 	var chain []string

@@ -247,6 +247,12 @@ func (c *orders) upend(o *ordered) {
 
 // freeze freezes the frame of a moment instead of the last one, if the clause names it: "freeze at 2 s for 1 second".
 func (c *orders) freeze(o *ordered) {
+	_, looped := Find(c.Edits, Loop)
+	if o.edit.name == freezeLast && (looped || c.has(Loop)) && c.clause[:o.at].has("thens") {
+		last := *o.edit.operation
+		last.rank = 1000 // "loop it, then freeze"
+		o.edit.operation = &last
+	}
 	if o.edit.name != freezeLast || o.given&end != 0 {
 		return
 	}
