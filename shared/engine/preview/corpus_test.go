@@ -223,7 +223,7 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 			head := fmt.Appendf(nil, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n",
 				size.Width, size.Height)
 			require(t, os.WriteFile(reference, append(head, pixels...), 0o600))
-			decoded := framesOf(t, size, want, result, reference)
+			decoded, _ := playedOf(t, size, false, want, result, reference)
 			checkPoster(t, engine.Input{Path: path, MIME: kind.MIME}, decoded[1][0])
 			if d := decoded[0][0].Apart(decoded[1][0], 8); d > 6 {
 				t.Errorf("the result differs by %.1f", d)

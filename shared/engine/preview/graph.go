@@ -172,14 +172,6 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=%d:size=1,crop=%d:%d:x='%s':y='%s'", g.count, g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// shortest returns the option that ends the output with the main picture, because a moving drawn picture may end later.
-func (g *graph) shortest(motion look.Motion) string {
-	if g.fps > 0 && motion != (look.Motion{}) {
-		return "1"
-	}
-	return "0"
-}
-
 // jump returns the expression for where a layer's visible part starts (see look.JumpAcross).
 func jump(step float64, held, margin int) string {
 	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)

@@ -117,16 +117,11 @@ func edits(t testing.TB, specs ...engine.Spec) [][]picture {
 	for _, spec := range specs {
 		paths = append(paths, run(t, spec))
 	}
-	return framesOf(t, specs[0].Size, paths...)
-}
-
-func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
-	t.Helper()
-	decoded, _ := playedOf(t, size, false, paths...)
+	decoded, _ := playedOf(t, specs[0].Size, false, paths...)
 	return decoded
 }
 
-// playedOf is like framesOf, but also returns the last file's sound if sound is set.
+// playedOf returns the frames of files, and the last file's sound if sound is set.
 func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (decoded [][]picture, samples []byte) {
 	t.Helper()
 	folder := t.TempDir()

@@ -109,15 +109,13 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 	case look.Lines:
 		return g.linesOf(link, op, g.size)
 	case look.Warp:
-		if !op.Waves() || !g.even() {
-			break
+		if op.Waves() && g.even() {
+			if !g.luma {
+				link = g.filter("zscale=m=709:rin=full:r=limited:d=none,format=yuv420p", link)
+			}
+			g.luma = true // waves are small, so moving only luma looks the same and takes half of the time
+			return g.warp(link, op, seed)
 		}
-		// Waves are small, so moving only luma looks the same. It takes half of the time.
-		if !g.luma {
-			link = g.filter("zscale=m=709:rin=full:r=limited:d=none,format=yuv420p", link)
-		}
-		g.luma = true
-		return g.warp(link, op, seed)
 	}
 	return g.coloured(g.colors(link), op, seed)
 }
@@ -272,7 +270,8 @@ func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
 	}
 	mode := map[look.Mode]string{look.Multiply: "multiply", look.Screen: "screen", look.Add: "grainmerge"}[op.Mode]
 	drawn = g.move(drawn, op.Motion)
-	return g.filter("blend=all_mode="+mode+":shortest="+g.shortest(op.Motion), link, drawn), nil
+	moving := g.fps > 0 && op.Motion != look.Motion{} // the drawn picture may end later than the main one
+	return g.filter(fmt.Sprintf("blend=all_mode=%s:shortest=%t", mode, moving), link, drawn), nil
 }
 
 func (g *graph) length(units float64) float64 {

@@ -2,15 +2,11 @@
 //
 // It is a preview, not a model. It recognizes people, but no objects: it changes colors, edges and textures. A prompt
 // is looked up in a lexicon of looks (package look). A reference image contributes its colors; a video from text is a
-// painted landscape or abstraction chosen by words. A GPU engine with the same interface understands the prompt, adds
-// and replaces objects, keeps people recognizable, and follows motion.
-//
-// The engine reports which parts of a request it follows. Other parts change nothing: if it follows no part of a
-// request, it returns the input's picture with a notice that says so.
+// painted landscape or abstraction chosen by words. If it follows no part of a request, it returns the input's
+// picture with a notice that says so.
 //
 // Edits are reproducible: with the same FFmpeg build on the same kind of processor, the same request and seed produce
-// the same bytes. Each edit is one FFmpeg pass. If colors must be measured first, a few small frames are decoded
-// beforehand.
+// the same bytes.
 //
 // A reference image's colors are matched to the clip's first frame if the option self_anchor is set (the default),
 // otherwise to key frames of the entire clip. enhance_prompt has no effect here, because this package has no language

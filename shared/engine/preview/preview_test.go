@@ -180,9 +180,7 @@ func TestEngineConforms(t *testing.T) {
 	found, err := tools()
 	require(t, err)
 	small := catalog.Size{Width: 160, Height: 96}
-	enginetest.Run(t, enginetest.Harness{
-		Engine: preview.New(found), Video: small, Image: small, FPS: 10, Previews: true,
-	})
+	enginetest.Run(t, enginetest.Harness{Engine: preview.New(found), Video: small, Image: small, FPS: 10, Previews: true})
 }
 
 // Areas of the clip of a person, at 512x288 pixels.

@@ -47,10 +47,7 @@ func matrixOf(info media.Info) string {
 	case "bt709", "smpte170m", "bt470bg":
 		return info.Matrix
 	case "", "unknown":
-		if max(info.Width, info.Height) >= 1280 {
-			return "bt709" // as [ffmpeg.Plain] does
-		}
-		return "smpte170m"
+		return map[bool]string{true: "bt709", false: "smpte170m"}[max(info.Width, info.Height) >= 1280] // as Plain does
 	}
 	return ""
 }

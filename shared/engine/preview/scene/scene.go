@@ -115,8 +115,7 @@ func meaningsOf(kind string) meanings {
 	return m
 }
 
-var lights, places = meaningsOf("lights"), meaningsOf("places")
-var snow, woods = meaningsOf("snow"), meaningsOf("woods")
+var lights, places, snow, woods = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow"), meaningsOf("woods")
 
 func (m meanings) first(words []string) string {
 	for _, word := range words {

@@ -66,29 +66,10 @@ func Of(asked Request) Result {
 func ofLook(asked Request) Result {
 	read := look.Read(asked.Prompt, nil)
 	r := Result{Understood: read.Understood, Ignored: read.Ignored}
-	var unfit, unwritten, undrawn []string
-	opaque := false
 	if asked.Live || asked.Kind == catalog.Image && read.Topic != "size" && read.Topic != "text" {
 		read.Topic = ""
 	}
-	for _, e := range read.Edits {
-		fit, lacking := title.Fit(e.Text())
-		switch {
-		case asked.Live, asked.Kind == catalog.Image && (!e.Still() || e.Span() != look.Span{}), (e.Name() == look.Logo || e.ByReference()) && !asked.Reference:
-			unfit = append(unfit, e.Phrase)
-		case e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
-			unwritten = append(unwritten, e.Phrase)
-		default:
-			if lacking != "" {
-				e, undrawn = e.WithText(fit), append(undrawn, lacking)
-			}
-			if asked.Kind != catalog.Image {
-				e, opaque = e.Opaque(), opaque || e.Clear()
-			}
-			r.Edits = append(r.Edits, e)
-			r.Understood = append(r.Understood, e.Label())
-		}
-	}
+	unfit, unwritten, undrawn, opaque := r.order(asked, read.Edits)
 	if read.Limited && (asked.Live || asked.Kind == catalog.Image) {
 		r.Understood, unfit = r.Understood[len(read.Understood):], append(unfit, read.Understood...)
 	}
@@ -97,38 +78,66 @@ func ofLook(asked Request) Result {
 	} else {
 		r.Areas, r.Understood = read.Areas, append(r.Understood, read.Areas...)
 	}
-	_, used := look.Find(r.Edits, look.Logo)
-	if ground, found := look.FindGround(r.Edits); found {
-		used = used || ground.ByReference()
-	}
-	followed, left := len(r.Understood) > 0, len(read.Ignored) > 0
-	if asked.Reference && !used && !read.Declined && (followed || !left) { // not for a logo or a background
+	used := slices.ContainsFunc(r.Edits, func(e look.Edit) bool { return e.Name() == look.Logo || e.ByReference() })
+	followed := len(r.Understood) > 0
+	if asked.Reference && !used && !read.Declined && (followed || len(read.Ignored) == 0) {
 		r.Understood = append(r.Understood, ReferenceColors)
 		r.ByReference = !followed
 	}
-	switch {
-	case read.Declined:
-		r.Notice = asAsked
-	case r.ByReference:
-		r.Notice = "The preview engine takes only the colors of the reference image. " + how
-	case followed && left:
-		r.Notice = fmt.Sprintf("%s changed nothing. %s", quoted(read.Ignored), advice(read))
-	case followed:
-	case len(unfit)+len(unwritten) > 0:
-	case left:
-		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. %s", unchanged, quoted(read.Ignored), advice(read))
-	case read.Empty:
-		r.Notice = unchanged + "the prompt is empty."
-	default:
-		r.Notice = unchanged + "the prompt names no edit that the preview engine knows, such as " + examples[""] + "."
-	}
+	r.Notice = r.explain(read, followed, len(unfit)+len(unwritten) > 0)
 	if opaque {
-		r.Notice = strings.TrimSpace("A video is an MP4, which cannot be transparent, so its background becomes white. Try “green screen”. " + r.Notice)
+		r.Notice = strings.TrimSpace("A video is an MP4, which cannot be transparent, so its background becomes white. " +
+			"Try “green screen”. " + r.Notice)
 	}
 	r.lack(undrawn, "The text is written without %s, which the font lacks. %s")
 	r.lack(unwritten, "%s was not done: it needs a text in Latin, Greek or Cyrillic letters. %s")
 	r.lack(unfit, "%s was not done: it needs "+needed(asked)+". %s")
 	return r
+}
+
+// order adds the ordinary edits that the request allows. It returns the phrases of the other edits, the phrases of
+// texts that the font cannot write, and the letters that it lacks.
+func (r *Result) order(asked Request, edits []look.Edit) (unfit, unwritten, undrawn []string, opaque bool) {
+	image := asked.Kind == catalog.Image
+	for _, e := range edits {
+		fit, lacking := title.Fit(e.Text())
+		switch {
+		case asked.Live, image && (!e.Still() || e.Span() != look.Span{}),
+			(e.Name() == look.Logo || e.ByReference()) && !asked.Reference:
+			unfit = append(unfit, e.Phrase)
+			continue
+		case e.Name() == look.Title && (fit == "" || strings.ContainsFunc(lacking, unicode.IsLetter)):
+			unwritten = append(unwritten, e.Phrase)
+			continue
+		case lacking != "":
+			e, undrawn = e.WithText(fit), append(undrawn, lacking)
+		}
+		if !image {
+			e, opaque = e.Opaque(), opaque || e.Clear()
+		}
+		r.Edits, r.Understood = append(r.Edits, e), append(r.Understood, e.Label())
+	}
+	return unfit, unwritten, undrawn, opaque
+}
+
+// explain returns the notice about the words of a prompt. failed means that other sentences explain why an edit was
+// not done.
+func (r *Result) explain(read look.Result, followed, failed bool) string {
+	switch left := len(read.Ignored) > 0; {
+	case read.Declined:
+		return asAsked
+	case r.ByReference:
+		return "The preview engine takes only the colors of the reference image. " + how
+	case followed && left:
+		return fmt.Sprintf("%s changed nothing. %s", quoted(read.Ignored), advice(read))
+	case followed, failed:
+		return ""
+	case left:
+		return fmt.Sprintf("%sthe preview engine does not follow %s. %s", unchanged, quoted(read.Ignored), advice(read))
+	case read.Empty:
+		return unchanged + "the prompt is empty."
+	}
+	return unchanged + "the prompt names no edit that the preview engine knows, such as " + examples[""] + "."
 }
 
 // lack adds ignored parts, and a sentence about them at the start of the notice.
