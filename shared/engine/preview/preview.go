@@ -223,8 +223,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	link, shown := e.watch(link)
 	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
 	if e.spec.Data != nil && e.spec.Data.Info.Audio && !e.silent() {
-		args = append(args, "-filter_complex", e.sound(seconds), "-map", "[sound]",
-			"-c:a", "aac", "-b:a", "160k")
+		args = append(args, "-filter_complex", e.sound(seconds), "-map", "[sound]", "-c:a", "aac", "-b:a", "160k")
 	}
 	args = append(append(args, "-c:v", "libx264", "-profile:v", "high", "-threads", threads, "-g", fmt.Sprint(2*e.spec.FPS)),
 		e.effort()...)
@@ -232,8 +231,7 @@ func (e *edit) encode(ctx context.Context, link string) error {
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
 		// Write neither information about the machine nor the input's tags to the file.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
-		"-map_metadata", "-1", "-map_chapters", "-1",
-		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
+		"-map_metadata", "-1", "-map_chapters", "-1", "-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
 	args = append(append(args, shown...), e.captures...)
 	from := max(analyzed, e.reported)
 	e.report("edit", from)

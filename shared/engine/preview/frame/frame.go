@@ -87,12 +87,7 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 	if made == nil || asked == before {
 		return outcome
 	}
-	next := e.plan(asked, made.program.size)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.asked == asked {
-		e.made = next
-	}
+	e.prepare(asked, made.program.size)
 	return outcome
 }
 
@@ -107,6 +102,10 @@ func (e *editor) current(size catalog.Size) *plan {
 	if made != nil && made.program.size == size {
 		return made
 	}
+	return e.prepare(asked, size)
+}
+
+func (e *editor) prepare(asked request, size catalog.Size) *plan {
 	// Do not hold the lock here. A panic in plan affects only one session, but unlocking the mutex twice would end
 	// the process.
 	next := e.plan(asked, size)
@@ -228,19 +227,10 @@ func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
 }
 
 func chromaSize(p *image.YCbCr) catalog.Size {
-	size := p.Bounds().Size()
-	across, down := 1, 1
-	switch p.SubsampleRatio {
-	case image.YCbCrSubsampleRatio422:
-		across = 2
-	case image.YCbCrSubsampleRatio420:
-		across, down = 2, 2
-	case image.YCbCrSubsampleRatio440:
-		down = 2
-	case image.YCbCrSubsampleRatio411:
-		across = 4
-	case image.YCbCrSubsampleRatio410:
-		across, down = 4, 2
-	}
-	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
+	by := map[image.YCbCrSubsampleRatio]image.Point{
+		image.YCbCrSubsampleRatio444: {1, 1}, image.YCbCrSubsampleRatio422: {2, 1}, image.YCbCrSubsampleRatio420: {2, 2},
+		image.YCbCrSubsampleRatio440: {1, 2}, image.YCbCrSubsampleRatio411: {4, 1}, image.YCbCrSubsampleRatio410: {4, 2},
+	}[p.SubsampleRatio]
+	size := p.Bounds().Size().Add(by)
+	return catalog.Size{Width: (size.X - 1) / by.X, Height: (size.Y - 1) / by.Y}
 }

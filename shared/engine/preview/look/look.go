@@ -72,11 +72,8 @@ type Flatten struct {
 	Radius float64
 }
 
-// Pixelate fills each square with the mean color of its pixels.
-type Pixelate struct {
-	// Block is the side of a square, in units.
-	Block float64
-}
+// Pixelate fills each square with the mean color of its pixels. Block is the side of a square, in units.
+type Pixelate struct{ Block float64 }
 
 // Clarity amplifies each pixel's difference from its surroundings.
 type Clarity struct {
@@ -105,10 +102,8 @@ type Lines struct {
 // LinesBias prevents noise in dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-type Blur struct {
-	// Radius is the standard deviation, in units.
-	Radius float64
-}
+// Blur has a standard deviation of Radius units.
+type Blur struct{ Radius float64 }
 
 // Bloom makes bright areas glow: light above Threshold is blurred and screened over the picture.
 type Bloom struct {
