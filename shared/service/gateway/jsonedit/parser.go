@@ -75,7 +75,7 @@ func (p *Parser) at(i int) byte {
 }
 
 func (p *Parser) skipSpace(i int) int {
-	for c := p.at(i); c == ' ' || c == '\n' || c == '\r' || c == '\t'; c = p.at(i) {
+	for c := p.at(i); c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t'); c = p.at(i) {
 		i++
 	}
 	return i
@@ -154,6 +154,12 @@ func (p *Parser) value(i, depth int) (end, escaped int) {
 		return p.nested(i, depth+1), 0
 	}
 	end = i
+	for '0' <= p.at(end) && p.at(end) <= '9' {
+		end++
+	}
+	if next := p.at(end); end > i && p.text[i] != '0' && (next == ',' || next == '}' || next == ']') {
+		return end, 0 // the usual numbers
+	}
 	for p.at(end) > ' ' && p.text[end] != ',' && p.text[end] != '}' && p.text[end] != ']' {
 		end++
 	}
