@@ -225,7 +225,7 @@ const (
 	// wantTime is how long a slot is kept after a refusal. Batches and clients try again after a second.
 	wantTime = 2 * time.Second
 	// batchTime is the time over which accounts' running batch calls are averaged.
-	batchTime = time.Minute
+	batchTime = 30 * time.Second
 )
 
 // refusesBatch reports whether an account's batch call finds no slot, and remembers when that was. Accounts that were
