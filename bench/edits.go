@@ -38,8 +38,7 @@ func byClock(a, b lookTime) int { return cmp.Compare(b.took, a.took) }
 func byUse(a, b lookTime) int   { return cmp.Compare(b.used, a.used) }
 
 // edits makes the preview engine edit a 1280x720 clip with every look and the ordinary edits. The floor decodes and
-// encodes the same clip as the engine does, without an edit. For looks whose frames differ a lot from one another,
-// the engine encodes with less effort than the floor.
+// encodes the same clip without an edit, with more effort in the search for motion than the engine.
 func (b *bench) edits(ctx context.Context) error {
 	clip, err := b.largeClip(ctx)
 	if err != nil {
