@@ -16,3 +16,15 @@ func RawCall(call, fd uintptr, p []byte) (n int, err error) {
 	}
 	return max(n, 0), err
 }
+
+// maxPieces is how many pieces RawWritev writes at most.
+const maxPieces = 16
+
+// RawWritev writes pieces, or the first ones if there are many, like RawCall.
+func RawWritev(fd uintptr, pieces [][]byte) (n int, err error) {
+	pieces = pieces[:min(len(pieces), maxPieces)]
+	for err = syscall.EINTR; err == syscall.EINTR; {
+		n, err = rawWritev(fd, pieces)
+	}
+	return max(n, 0), err
+}

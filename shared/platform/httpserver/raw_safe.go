@@ -2,7 +2,11 @@
 
 package httpserver
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // rawCall uses package syscall. It tells the race detector that a read follows a write.
 func rawCall(call, fd uintptr, p []byte) (int, error) {
@@ -11,3 +15,5 @@ func rawCall(call, fd uintptr, p []byte) (int, error) {
 	}
 	return syscall.Write(int(fd), p)
 }
+
+func rawWritev(fd uintptr, pieces [][]byte) (int, error) { return unix.Writev(int(fd), pieces) }

@@ -20,7 +20,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/net/http/httpguts"
-	"golang.org/x/sys/unix"
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/trace"
@@ -210,7 +209,7 @@ func (c *h1Conn) write(fd uintptr) {
 	if len(c.unsent) == 1 {
 		n, _ = httpserver.RawCall(syscall.SYS_WRITE, fd, c.unsent[0])
 	} else {
-		n, _ = unix.Writev(int(fd), c.unsent)
+		n, _ = httpserver.RawWritev(fd, c.unsent)
 	}
 	for len(c.unsent) > 0 && n >= len(c.unsent[0]) {
 		n -= len(c.unsent[0])
