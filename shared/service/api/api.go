@@ -144,9 +144,9 @@ type service struct {
 	streams   ratelimit.Open
 	slowFiles slowFiles
 	// Limits on concurrent thumbnails, conversions to JPEG, verifications, list reads, JSON bodies with files, responses
-	// with images, reads that take long, prompts of jobs, and prompts of callers without a credential.
+	// with images, reads that take long, prompts of jobs, and short and long prompts of callers without a credential.
 	thumbnailTurns, jpegTurns, verifyTurns, listTurns, jsonTurns, imageTurns, readTurns *ratelimit.Turns
-	promptTurns, publicTurns                                                            *ratelimit.Turns
+	promptTurns, shortTurns, publicTurns                                                *ratelimit.Turns
 }
 
 func newService(c Config) *service {
@@ -157,7 +157,8 @@ func newService(c Config) *service {
 		listTurns:      ratelimit.NewListTurns(), jsonTurns: ratelimit.NewTurns(2*maxTurns, maxTurns),
 		imageTurns: ratelimit.NewTurns(imageResponses, firstImageResponses).AtMost(ownImageResponses),
 		readTurns:  ratelimit.NewSlowReads(), promptTurns: ratelimit.NewSlowReads(),
-		publicTurns: ratelimit.NewTurns(1, 0).AtMost(1), // all of them leave processors to callers with a credential
+		// Even together, these leave processors to callers with a credential.
+		shortTurns: ratelimit.NewTurns(1, 0).AtMost(1), publicTurns: ratelimit.NewTurns(1, 0).AtMost(1),
 	}
 }
 

@@ -212,7 +212,11 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	body := understoodBody{Engine: s.Engine.name(), Cost: estimated(m, resolution, length)}
 	if s.Engine.isPreview() {
 		asked := understanding.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference}
-		read, err := readPrompt(r.Context(), s.publicTurns, credential.Caller(r.Context()), 2*time.Second, asked)
+		turns := s.publicTurns
+		if len(prompt) <= usualPrompt {
+			turns = s.shortTurns // long prompts delay only one another
+		}
+		read, err := readPrompt(r.Context(), turns, credential.Caller(r.Context()), 2*time.Second, asked)
 		if err != nil {
 			return err
 		}
@@ -232,8 +236,11 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	return nil
 }
 
-// shortPrompt is the length in bytes of prompts that are read without a turn, because that takes a millisecond.
-const shortPrompt = 40
+const (
+	// shortPrompt is the length in bytes of prompts that are read without a turn, because that takes a millisecond.
+	shortPrompt = 40
+	usualPrompt = 200 // in bytes
+)
 
 // readPrompt reads long prompts of one caller in turn. The caller is an account or an address.
 //
@@ -251,7 +258,7 @@ func readPrompt(
 		return nil
 	})
 	if err != nil {
-		busy := fault.New(fault.Limited, "Your other long prompts are being read. Try again.")
+		busy := fault.New(fault.Limited, "Other prompts are being read. Try again.")
 		busy.RetryAfter = time.Second
 		return read, busy
 	}
