@@ -159,7 +159,9 @@ func exhausted(current, all clause, at int) bool {
 // turns reports whether "and" starts a clause about another area: "blur the background and brighten me".
 func turns(all clause, at int, current clause) bool {
 	rest := all.near(at)
-	return setsGround(current) && changesAll(rest) || setsGround(rest) && changesAll(current) ||
+	pictured := changesAll(rest) && rest.whole() && about(current) == Background ||
+		changesAll(current) && current.whole() && about(rest) == Background // "den Hintergrund unscharf und das Bild heller"
+	return pictured || setsGround(current) && changesAll(rest) || setsGround(rest) && changesAll(current) ||
 		sparedBy(current) != Whole || isColored(current) || current.negated() && (current[0].in("keeps") || current.says("stays")) ||
 		about(all[at:])+about(current) == Person+Background
 }
