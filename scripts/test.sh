@@ -93,9 +93,9 @@ tools=$!
 # less often. Large packages wait for one another, so two builds run at a time.
 # shellcheck disable=SC2086 # lists of packages
 compile() {
-	[ -z "${RACE:-}" ] || GOGC=400 racing list -test -export $watched >test-output/watched &
+	[ -z "${RACE:-}" ] || GOGC=1600 GOMEMLIMIT=2GiB racing list -test -export $watched >test-output/watched &
 	watching=$!
-	GOGC=400 released list -test -export $compiled >test-output/unwatched && wait "$watching"
+	GOGC=1600 GOMEMLIMIT=2GiB released list -test -export $compiled >test-output/unwatched && wait "$watching"
 }
 took compile compile
 

@@ -139,6 +139,11 @@ func (c *completion) run() *apierror.Error {
 // free releases everything that a call holds.
 func (c *completion) free(buffer *[]byte) {
 	c.stream.stopKeepAlive()
+	if c.held != (upstream.Slot{}) { // after a panic
+		c.endSpan(c.span, Failed)
+		c.held.Release(upstream.Result{Verdict: upstream.Unknown}, c.gateway.config.Now())
+		c.held = upstream.Slot{}
+	}
 	c.spend(usage.Counts{}) // no effect if the call has been metered
 	c.kept.releaseAll()
 	c.keeping.memory.releaseAll()

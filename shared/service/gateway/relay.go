@@ -152,6 +152,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	if broken || e.name == "error" {
 		return false, errorInAnswer(chunk, r.secret)
 	}
+	outside := len(edits) // the number of edits outside the choices
 	if r.completion.translation == nil && bytes.Contains(e.data, []byte(`"tool_calls"`)) {
 		edits = r.numberCalls(edits, choices)
 	}
@@ -184,7 +185,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		case believed && !ends:
 			edits = corrected
 		case believed && len(edits) < maxEdits:
-			emptied := slices.Concat(edits, []jsonedit.Edit{jsonedit.Replace(choices, []byte("[]"))})
+			emptied := slices.Concat(edits[:outside], []jsonedit.Edit{jsonedit.Replace(choices, []byte("[]"))})
 			r.usage = jsonedit.Append(r.usage[:0], e.data, emptied)
 			fallthrough
 		default:

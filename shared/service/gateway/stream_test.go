@@ -158,6 +158,13 @@ func TestStreamUsageIsMetered(t *testing.T) {
 		{"usage on the last chunk that the caller did not ask for",
 			events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
 			streamed, eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done), reported},
+		{"all of the stream in one chunk", events(`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}},`+
+			`{"index":0,"id":"b","function":{"name":"g"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5}}`, done), asking,
+			eventStream(`{"model":"small","choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}},`+
+				`{"index":1,"id":"b","function":{"name":"g"}}]},`+
+				`"finish_reason":"tool_calls"}],"usage":null}`, `{"model":"small","choices":[],"usage":{"total_tokens":16,`+
+				`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},`+
+				`"prompt_tokens":11,"completion_tokens":5}}`, done), reported},
 		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
 		{"reasoning and tool calls count", events(
 			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,

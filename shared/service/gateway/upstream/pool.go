@@ -204,12 +204,12 @@ func (p *Pool) uses(now time.Time, accounts []string) map[string]use {
 	return all
 }
 
-// hasSlotFor reports whether an account may use more slots than it has, once these are free.
+// hasSlotFor reports whether an account may use a slot that is free or that batch calls have.
 func (p *Pool) hasSlotFor(now time.Time, account string) bool {
 	return slices.ContainsFunc(p.members(now), func(m member) bool {
 		m.upstream.mu.Lock()
 		defer m.upstream.mu.Unlock()
-		return m.upstream.isFor(now, account)
+		return m.upstream.isFor(now, account) && !m.upstream.isFullOfLive()
 	})
 }
 

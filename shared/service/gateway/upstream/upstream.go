@@ -179,6 +179,11 @@ func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.
 	return why, clearIn, state
 }
 
+// isFullOfLive is like isFull, but does not count calls that yield.
+func (u *upstream) isFullOfLive() bool {
+	return u.limit > 0 && u.inFlight-len(u.slow)-len(u.yielding) >= u.limit
+}
+
 func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
 
 func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration) {
@@ -275,8 +280,11 @@ const shareTime = 10 * time.Second
 // refused. But it may have its share of the slots, and half of them if the others do not use these.
 func (u *upstream) isForOthers(now time.Time, account string) bool {
 	own := u.accounts[account]
-	if own == nil || own.now == 0 || u.limit < leftFree {
+	if own == nil || u.limit < leftFree {
 		return false
+	}
+	if own.now == 0 {
+		return u.isKept(now, own)
 	}
 	if u.live >= u.limit-1 {
 		return true
@@ -294,6 +302,22 @@ func (u *upstream) isForOthers(now time.Time, account string) bool {
 		}
 	}
 	return float64(own.now) >= max(share(u.limit-1, needs), min(left, float64(u.limit/2)))
+}
+
+// isKept reports whether the free slots are kept for accounts that have used less time than this one and were just
+// refused. Without a queue, an account that calls again at once would always get its slot before they try again.
+func (u *upstream) isKept(now time.Time, own *calls) bool {
+	free := u.limit - u.live
+	if free > len(u.accounts) {
+		return false // saves time
+	}
+	kept := 0
+	for _, other := range u.accounts {
+		if other != own && other.now == 0 && other.wanted(now) > 0 && other.average(now) < own.average(now) {
+			kept++
+		}
+	}
+	return kept > 0 && kept >= free
 }
 
 // share returns an account's number of slots if the others use at most as many, or fewer according to their needs.
@@ -349,6 +373,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if call.Yield == nil {
 		u.addLive(now, call.Account, 1)
+		u.accounts[call.Account].refused = time.Time{}
 	}
 	if u.isFull() {
 		from := &u.slow // the upstream has often finished

@@ -76,6 +76,34 @@ func TestLaterAccountGetsItsShare(t *testing.T) {
 	}
 }
 
+// If as many accounts are busy as a server has slots, an account with short calls that tries again each second gets the
+// next free slot.
+func TestShortCallsStartBesideManyBusyAccounts(t *testing.T) {
+	for _, limit := range []int{4, 8, 16} {
+		a := newAccounts(t)
+		a.server.limit = limit
+		started, resumes := 0, a.now
+		for i := range 3000 {
+			a.step()
+			for account := range limit {
+				name := string(rune('a' + account))
+				length := 10*time.Second + time.Duration(account)*step // so that they do not end together
+				a.call(name, 2-a.running(name), length)
+			}
+			if i >= 100 && !a.now.Before(resumes) {
+				if a.call("short", 1, step) == 1 {
+					started, resumes = started+1, a.now.Add(3*step)
+				} else {
+					resumes = a.now.Add(time.Second)
+				}
+			}
+		}
+		if started < 29 {
+			t.Errorf("%d slots: %d calls started in 290 s", limit, started)
+		}
+	}
+}
+
 // An account that calls a server now and then must not take half of the slots from one that needs them.
 func TestRareCallsReserveFewSlots(t *testing.T) {
 	for _, burst := range []int{1, 8} {
