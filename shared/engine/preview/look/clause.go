@@ -230,6 +230,11 @@ func excludes(c clause) bool {
 	})
 }
 
+// tempers reports whether a clause limits a quality: "but not too dark".
+func (c clause) tempers() bool {
+	return c.negated() && len(c) > 1 && (inAny(c[1].first.text, "toos", "zus", "verys") || c[1].names("toos"))
+}
+
 // doubts reports whether a negated clause may ask for a change: "no black bars", "keep only the red", "not just red".
 func doubts(c clause) bool {
 	just := c.find(func(p part) bool { return p.in("justs") })

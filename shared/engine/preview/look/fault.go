@@ -208,6 +208,13 @@ func cure(all clause) {
 	if all.any(func(p part) bool { return p.isEdit("denoise") || p.isEdit(Stabilize) }) {
 		all.drop(func(p part) bool { return in("smooths", p.words) })
 	}
+	for i, p := range all { // "it's too yellow, the skin looks orange"
+		near := all.near(i)
+		again := p.isColor() && near.has("seems") && near.has("skins") && !near.has("wishes") && near[0].class <= filler
+		if again && all.any(func(wish part) bool { return wish.means.name() == cures[p.means.name()] }) {
+			near.drop(func(p part) bool { return p.class <= named })
+		}
+	}
 	moderate(all)
 	if cured >= 0 || all.any(func(p part) bool { return in("repairs", p.means.name()) || p.states() }) {
 		all.dropFixes()
@@ -268,7 +275,8 @@ func (c clause) isModest(wish part) bool {
 	limits := len(c) > 1 && c[0].class == negation && (c[1].in("toos") || c[1].in("zus") || c[1].names("toos"))
 	slight := func(p part) bool { return p.strength > 0 && p.strength < 1 }
 	fixes := c.any(slight) && c.any(part.fixes) && !c.any(func(p part) bool { return isUnknown(p) && !p.fixes() })
-	return c.plain() && (fixes || c.says("modestly")) || limits && !c.any(other)
+	modest := c.says("modestly") && !c.any(func(p part) bool { return isUnknown(p) && !inAny(p.first.text, "extremes", "toos") })
+	return c.plain() && (fixes || modest) || limits && !c.any(other)
 }
 
 // dropComplaints drops the complaints that a slight change cures.

@@ -94,7 +94,9 @@ func (asked *wishes) look(seed uint32) Look {
 	look := Look{Seed: seed, Span: asked.span, Faint: asked.faint}
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
-		look.Ops = append(look.Ops, mood.ops()...)
+		if mood.name != "night" || asked.moods[0].name != "cyberpunk neon" { // which is dark already
+			look.Ops = append(look.Ops, mood.ops()...)
+		}
 	}
 	if asked.medium != nil {
 		look.Names = append(look.Names, asked.medium.name)

@@ -137,7 +137,9 @@ func (f *following) follow(i int) {
 	if c.cancelled() {
 		asks := func(c clause) bool { return !c.cancelled() && (c.changes() || c.hasEdit() || c.count(content) > 0) }
 		limits := excludes(c) && len(f.split) > 1 && !f.respects(c)
-		if f.kept = true; limits || doubts(c) && !slices.ContainsFunc(f.split, asks) {
+		states := i > 0 && inAny(f.split[i-1][len(f.split[i-1])-1].last.text, "states", "complaints") // "it's not too dark"
+		tempers := c.tempers() && !states && slices.ContainsFunc(f.split, asks)
+		if f.kept = true; limits || tempers || doubts(c) && !slices.ContainsFunc(f.split, asks) {
 			f.ignore(c)
 		}
 		return

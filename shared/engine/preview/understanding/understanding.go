@@ -154,7 +154,7 @@ var examples = map[string]string{
 	"sound": "“louder”, “lower the volume by 50%”, “mute” or “remove the background noise”",
 	"time":  "“first 3 seconds”, “remove the last 2 seconds”, “from 2 to 5 seconds” or “slow motion 2x”",
 	"text":  `“add the text "Hello" at the top in red”`,
-	"size":  "“crop to square”, “fit into 9:16” or “upscale”. The form has a field for the resolution",
+	"size":  "“crop to square”, “fit into 9:16”, “resize to 1280x720” or “upscale”",
 }
 
 // advice returns sentences that help to reword the ignored parts of a prompt.
