@@ -39,8 +39,8 @@ func NewSlowReads() *Turns { return NewTurns(4, 1).AtMost(1) }
 
 const longRead, longestPause = 5 * time.Millisecond, 15 * time.Second
 
-// Long makes Slowly pause only after reads of at least this length, and only while other accounts take turns. Call it
-// before the first turn.
+// Long makes Slowly pause only after reads of at least this length, and only while other accounts have turns, pause or
+// wait. Call it before the first turn.
 func (t *Turns) Long(length time.Duration) *Turns {
 	t.long = length
 	return t
@@ -58,7 +58,7 @@ func (t *Turns) Slowly(ctx context.Context, account string, parts int, read func
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.free++
-		if took < max(t.long, longRead) || t.long > 0 && !t.isShared(account) {
+		if took < max(t.long, longRead) || t.long > 0 && len(t.held) == 1 && !t.othersWait(account) {
 			t.leave(account)
 			return
 		}
@@ -164,6 +164,10 @@ func (t *Turns) leave(account string) {
 func (t *Turns) OthersWait(account string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.othersWait(account)
+}
+
+func (t *Turns) othersWait(account string) bool {
 	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
 }
 

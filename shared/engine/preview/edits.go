@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,13 +34,12 @@ func (e *edit) resize() (time.Duration, error) {
 	if len(edits) == 0 {
 		return e.spec.Duration, nil
 	}
-	if !e.has(look.Upscale) && !e.has(look.Resize) && !slices.ContainsFunc(edits, look.Edit.Centers) {
-		e.enough = e.spec.Size
-		if e.has("rotate") { // this crops the corners
-			e.enough.Width, e.enough.Height = 3*e.enough.Width/2, 3*e.enough.Height/2
-		}
-	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
+	if !e.has(look.Passport) {
+		grown := math.Sqrt(float64(width*height) / float64(e.spec.Size.Width*e.spec.Size.Height))
+		grown = max(1, grown) * look.CroppedAway(edits)
+		e.enough.Width, e.enough.Height = int(grown*float64(e.spec.Size.Width)), int(grown*float64(e.spec.Size.Height))
+	}
 	e.spec.Size = catalog.Size{Width: width, Height: height}
 	if e.spec.FPS == 0 {
 		return 0, nil

@@ -554,6 +554,18 @@ func (e Edit) Crops() bool {
 
 func (o *operation) isFade() bool { return strings.HasPrefix(o.name, "fade") }
 
+// CroppedAway returns the factor by which edits enlarge what they keep of a frame.
+func CroppedAway(edits []Edit) float64 {
+	factor := 1.0
+	if _, rotates := Find(edits, "rotate"); rotates { // crops the corners
+		factor = 1.5
+	}
+	if zoom, zooms := Find(edits, "zoom in"); zooms {
+		factor *= zoom.args.zoom()
+	}
+	return factor
+}
+
 // Centers reports whether the edit moves the subject to the center.
 func (e Edit) Centers() bool { return e.name == Passport || e.name == "crop" || e.name == "zoom in" }
 
