@@ -143,14 +143,19 @@ func (c *devCommand) metricsWords() string {
 	return "in " + metricsKeyFile(c.Data)
 }
 
-func networkWords(addresses ...net.Addr) string {
-	for _, address := range addresses {
+func networkWords(media, inference net.Addr) string {
+	for _, address := range []net.Addr{media, inference} {
 		if !isLoopback(address) {
 			return "other machines can reach it at " + address.String() +
 				" over plain HTTP: put a proxy with TLS in front"
 		}
 	}
-	return "only this machine can reach it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it"
+	port := func(of net.Addr) string {
+		_, port, _ := net.SplitHostPort(of.String()) // a listener's address has a port
+		return ":" + port
+	}
+	return "only this machine can reach it; CUTROOM_ADDR=" + port(media) + " CUTROOM_INFERENCE_ADDR=" + port(inference) +
+		" opens it"
 }
 
 func isLoopback(address net.Addr) bool {

@@ -480,6 +480,13 @@ export async function keys(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("keys");
   await page.locator(".keys li").filter({ hasText: "This tab's key" }).waitFor();
+  await page.goto(`${env.URL}/console#gallery`);
+  await person.go("Keys");
+  await page.getByRole("button", { name: "Create a key" }).click();
+  await page.goBack();
+  await page.getByRole("heading", { name: "Gallery", level: 1 }).waitFor({ state: "attached" });
+  equal(await page.getByRole("dialog").count(), 0, "dialogs after going back");
+  await person.go("Keys");
   await page.getByRole("button", { name: "Create a key" }).click();
   await person.accessible("the form of a key");
   await page.getByLabel("Label").fill("a\tb");

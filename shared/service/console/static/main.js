@@ -208,9 +208,12 @@ async function showConsole() {
   let current;
   const open = () => {
     const place = where();
-    const page = pages.find(page => page.id === place.page) || pages[0];
+    const page = pages.find(page => page.id === place.page) || pages.find(page => page.title.toLowerCase() === place.page) || pages[0];
     const turned = page !== current;
-    if (turned) opened.get(current)?.life?.left?.();
+    if (turned) {
+      opened.get(current)?.life?.left?.();
+      for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // belongs to the page that opened it
+    }
     if (!opened.has(page)) {
       const section = make("section", { class: `page ${page.look || page.id}`, "aria-labelledby": `title-${page.id}` });
       section.append(make("h1", { id: `title-${page.id}`, class: page.quiet ? "unseen" : "" }, page.title));
