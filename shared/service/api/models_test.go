@@ -147,7 +147,7 @@ func TestLooksHavePictures(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Engine != "preview" {
 		t.Fatalf("%d %.200s", a.status, a.body)
 	}
-	if len(list.Looks) < 28 || len(list.Changes) < 20 || len(list.Scenes) != 6 {
+	if len(list.Looks) < 28 || len(list.Changes) < 20 || len(list.Scenes) != 7 {
 		t.Errorf("%d looks, %d changes, %d scenes", len(list.Looks), len(list.Changes), len(list.Scenes))
 	}
 	if len(a.body) > 600_000 {

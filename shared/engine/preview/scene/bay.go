@@ -30,7 +30,7 @@ func bay(seed uint32, light string) Scene {
 	for i := range c.slopes {
 		c.slopes[i] = c.day.haze.mix(c.day.ink, [3]float64{0.42, 0.66, 0.9}[i]).mix(c.day.at(0.5), 0.25)
 	}
-	return Scene{"bay", func(t, aspect float64) shader { return c.at(t, aspect).color }}
+	return func(t, aspect float64) shader { return c.at(t, aspect).color }
 }
 
 // bayView is the coast at a given time, for a picture with a given aspect ratio.
@@ -76,21 +76,13 @@ func (o *bayView) color(x, y float64) rgb {
 
 // above returns the color of the hills, nearest first, and of the sky behind them.
 func (o *bayView) above(x, y, disc float64) rgb {
-	var c rgb
-	open := 1.0
-	for i := len(o.hills) - 1; i >= 0 && open > 0; i-- {
-		a := cover(o.hills[i].at(x)-y, 0.0022)
-		if a == 0 {
-			continue
-		}
-		near := 0.42 * clamp(1-math.Abs(x-o.sky.sunX)*1.3) * smooth(shore-0.2, shore, y)
-		c = c.plus(o.slopes[i].mix(o.day.haze, near).times(open * a))
-		open *= 1 - a
+	c := canvas{open: 1}
+	near := 0.42 * clamp(1-math.Abs(x-o.sky.sunX)*1.3) * smooth(shore-0.2, shore, y)
+	c.cover(o.hills, x, y, func(i int) rgb { return o.slopes[i].mix(o.day.haze, near) })
+	if c.open > 0 {
+		c.add(o.sky.color(x, y, disc), 1)
 	}
-	if open > 0 {
-		c = c.plus(o.sky.color(x, y, disc).times(open))
-	}
-	return c
+	return c.color
 }
 
 // water returns the color of the sea, which reflects the hills, the sky and the boat.

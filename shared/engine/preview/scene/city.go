@@ -50,14 +50,14 @@ func city(seed uint32, light string) Scene {
 			x += width + source.Between(0, 0.05)*(0.4+float64(depth))
 		}
 	}
-	return Scene{"city", func(t, _ float64) shader {
+	return func(t, _ float64) shader {
 		return func(x, y float64) rgb {
 			if y < ground {
 				return s.skyline(t, x, y)
 			}
 			return s.pavement(t, x, y)
 		}
-	}}
+	}
 }
 
 // pavement returns the color of the wet ground, with the skyline's reflection and the traffic.

@@ -53,6 +53,26 @@ func clamp(v float64) float64 {
 // cover converts a distance to the fraction of a point that is covered, with a soft edge.
 func cover(distance, softness float64) float64 { return smooth(softness, -softness, distance) }
 
+// canvas adds up the colors at a point, from front to back. open is the fraction that nothing covers yet.
+type canvas struct {
+	color rgb
+	open  float64
+}
+
+func (c *canvas) add(color rgb, cover float64) {
+	c.color = c.color.plus(color.times(c.open * cover))
+	c.open *= 1 - cover
+}
+
+// cover adds hills, nearest first. The function returns the color of the hill with an index.
+func (c *canvas) cover(hills []profile, x, y float64, color func(int) rgb) {
+	for i := len(hills) - 1; i >= 0 && c.open > 0; i-- {
+		if a := cover(hills[i].at(x)-y, 0.0022); a > 0 {
+			c.add(color(i), a)
+		}
+	}
+}
+
 // capsule returns the distance from a line between a and b with round ends, whose radius is ra at a and rb at b.
 func capsule(x, y, ax, ay, bx, by, ra, rb float64) float64 {
 	px, py, dx, dy := x-ax, y-ay, bx-ax, by-ay

@@ -22,7 +22,7 @@ func flow(seed uint32) Scene {
 		colors[i] = stop{float64(i) / float64(len(inks)-1), hex(ink)}
 	}
 	scale, phase := source.Between(0.8, 1.4), source.Between(0, 90)
-	return Scene{"flow", func(t, aspect float64) shader {
+	return func(t, aspect float64) shader {
 		return func(x, y float64) rgb {
 			u, v := (x-aspect/2)*scale+phase, (y-0.5)*scale
 			a := first.Fractal(u+0.10*t, v+0.06*t, 2)
@@ -35,7 +35,7 @@ func flow(seed uint32) Scene {
 			color = color.plus(rgb{1, 0.96, 0.9}.times(0.30 * smooth(0.05, 0, math.Abs(fold-0.22))))
 			return color.times(0.86 + 0.32*clamp(0.5+c))
 		}
-	}}
+	}
 }
 
 // nebula is deep space: drifting clouds of light, passing stars and a planet.
@@ -47,7 +47,7 @@ func nebula(seed uint32) Scene {
 	planetX, planetY := source.Between(0.6, 0.85), source.Between(0.3, 0.6)
 	radius, phase := source.Between(0.12, 0.22), source.Between(0, 90)
 	surface := fromHue(0.62, 0.12, hue+source.Between(20, 80))
-	return Scene{"nebula", func(t, aspect float64) shader {
+	return func(t, aspect float64) shader {
 		zoom := 1 - 0.018*t
 		return func(x, y float64) rgb {
 			u, v := (x-aspect/2)*zoom, (y-0.5)*zoom
@@ -83,7 +83,7 @@ func nebula(seed uint32) Scene {
 			}
 			return c
 		}
-	}}
+	}
 }
 
 func aurora(seed uint32) Scene {
@@ -94,7 +94,7 @@ func aurora(seed uint32) Scene {
 	hue := source.Between(140, 175)
 	lower, upper := fromHue(0.86, 0.20, hue), fromHue(0.60, 0.20, hue+source.Between(110, 190))
 	phase := source.Between(0, 90)
-	return Scene{"aurora", func(t, aspect float64) shader {
+	return func(t, aspect float64) shader {
 		stars := heaven{air: day, clouds: curtains, stars: ground, horizon: horizon, sunX: -9, sunY: -9, cover: -1}
 		hills := newProfile(aspect, func(x float64) float64 {
 			return horizon - 0.01 - 0.14*(0.5+0.5*ground.Fractal(x*1.7+phase, 3, 5))
@@ -138,7 +138,7 @@ func aurora(seed uint32) Scene {
 			c := above(x+0.006*wave, 2*horizon-y+wave*0.035*(0.2+depth))
 			return c.mix(hex(0x050a1c), 0.25+0.25*depth)
 		}
-	}}
+	}
 }
 
 func fromHue(lightness, chroma, hue float64) rgb {

@@ -2,26 +2,29 @@ package scene
 
 import (
 	"math"
+	"slices"
 
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-const (
-	valley = 0.78
-	// rangeCount is the number of ranges, one behind another.
-	rangeCount = 5
-)
+const valley = 0.78
 
-// fir is a tree in the foreground: its position, and the size of its outline.
-type fir struct{ x, height, width float64 }
+// stand is a row of firs on the same ground, and the haze in front of them.
+type stand struct {
+	base, haze float64
+	firs       []fir
+}
+
+type fir struct{ x, height float64 }
 
 type massif struct {
 	rock, clouds *noise.Field
 	day          air
 	snowy        bool
-	snow         rgb
+	snow, leaves rgb
 	sunAt, phase float64
-	forest       [64]fir
+	// The farthest row is first.
+	stands []stand
 }
 
 // mountains shows ranges one behind another, with fog in the valleys, snow above and firs, or a forest, in front.
@@ -31,34 +34,40 @@ func mountains(seed uint32, light string, snowy, wooded bool) Scene {
 		rock: noise.NewField(uint64(seed), 22), clouds: noise.NewField(uint64(seed), 23), day: airs()[light], snowy: snowy,
 		sunAt: source.Between(0.2, 0.8), phase: source.Between(0, 90),
 	}
-	tall := map[bool]float64{false: 1, true: 2.5}[wooded]
-	for i := range m.forest {
-		x := float64(i)/56 + source.Between(-0.004, 0.01)
-		m.forest[i] = fir{x, source.Between(0.10, 0.24) * tall, source.Between(0.16, 0.24)}
+	rows := [][3]float64{{1.02, 0.17, 0.1}} // the ground, the height and the haze of each row
+	if wooded {
+		rows = [][3]float64{{0.7, 0.28, 0.6}, {0.84, 0.45, 0.3}, {1.08, 0.8, 0.06}}
+	}
+	for _, row := range rows {
+		s := stand{base: row[0], haze: row[2]}
+		for x := -0.3; x < 4; x += row[1] * source.Between(0.15, 0.42) {
+			s.firs = append(s.firs, fir{x, row[1] * source.Between(0.6, 1.2)})
+		}
+		m.stands = append(m.stands, s)
 	}
 	m.snow = hex(0xf4f7fc).mix(m.day.cloud, 0.4)
+	m.leaves = hex(0x2f6b34).mix(m.day.ink, 0.3)
 	if m.day.night {
-		m.snow = hex(0x8fa6d0)
+		m.snow, m.leaves = hex(0x8fa6d0), m.leaves.times(0.35)
 	}
-	return Scene{"mountains", func(t, aspect float64) shader { return m.at(t, aspect).color }}
+	return func(t, aspect float64) shader { return m.at(t, aspect).color }
 }
 
 type mountainView struct {
 	*massif
 	t      float64
 	sky    heaven
-	ranges [rangeCount]profile
-	firs   profile
+	ranges [5]profile
 }
 
 func (m *massif) at(t, aspect float64) *mountainView {
-	v := &mountainView{massif: m, t: t, firs: m.treetops(t, aspect)}
+	v := &mountainView{massif: m, t: t}
 	v.sky = heaven{
 		air: m.day, clouds: m.clouds, stars: m.rock, horizon: valley, sunX: m.sunAt * aspect, sunY: 0.22, sun: 0.05,
 		cover: 0.02, drift: t * 0.045,
 	}
 	for i := range v.ranges {
-		k := float64(i) / (rangeCount - 1)
+		k := float64(i) / float64(len(v.ranges)-1)
 		frequency, height, base := 1.0+1.6*k, 0.40-0.20*k, 0.54+0.30*k
 		// The viewpoint moves, so near ranges pass faster.
 		eye := t * 0.02 * (0.15 + k)
@@ -71,46 +80,41 @@ func (m *massif) at(t, aspect float64) *mountainView {
 	return v
 }
 
-func (m *massif) treetops(t, aspect float64) profile {
-	eye := t * 0.03
-	return newProfile(aspect, func(x float64) float64 {
-		top := 1.02
-		for _, fir := range m.forest {
-			d := math.Abs(x+eye-fir.x*aspect*1.12) / (fir.width * fir.height)
-			if d < 1 {
-				// The outline zigzags on its way down, like branches.
-				y := 1.0 - fir.height*(1-d)
-				top = min(top, y+0.006*math.Sin(y*420)*d)
-			}
+// grow paints a row of firs, and the haze in front of them.
+func (v *mountainView) grow(c *canvas, s stand, x, y float64) {
+	c.add(v.day.haze, 0.75*s.haze*smooth(s.base-0.16, s.base, y))
+	x += v.t * 0.03 * s.base
+	for i, f := range s.firs {
+		down, side := y-s.base+f.height, math.Abs(x-f.x)
+		if side > 0.25*down || c.open == 0 {
+			continue
 		}
-		return top - 0.012*m.rock.At((x+eye)*60, 3)
-	})
+		down, side = down/f.height, side/f.height
+		// Each layer of branches widens on its way down, and hangs lower at its ends.
+		_, branch := math.Modf(down*11 - side*6 + 2 + 0.2*v.rock.At((x-f.x)*60/f.height, down*20+float64(i)))
+		half := 0.2 * down * (0.65 + 0.35*branch + 0.2*v.rock.At(y*90, float64(i)*3.7))
+		covered := cover((side-half)*f.height, 0.0022)
+		lit := clamp(0.25 + 0.5*branch + 0.3*v.rock.At(x*160, y*160) + 0.15*math.Sin(float64(i)*2.4))
+		c.add(v.day.ink.times(0.5).mix(v.leaves, lit).mix(v.day.haze, s.haze), covered)
+	}
 }
 
 // color paints from front to back: the firs, the ranges from the nearest on, and the sky.
 func (v *mountainView) color(x, y float64) rgb {
-	if cover(v.firs.at(x)-y, 0.003) == 1 {
-		return v.day.ink.mix(v.day.haze, 0.10*smooth(1, 0.8, y))
+	c := canvas{open: 1}
+	for _, s := range slices.Backward(v.stands) {
+		v.grow(&c, s, x, y)
 	}
-	var c rgb
-	open := 1.0
-	for i := rangeCount - 1; i >= 0 && open > 0; i-- {
-		a := cover(v.ranges[i].at(x)-y, 0.0022)
-		if a == 0 {
-			continue
-		}
-		c = c.plus(v.slope(i, x, y).times(open * a))
-		open *= 1 - a
+	c.cover(v.ranges[:], x, y, func(i int) rgb { return v.slope(i, x, y) })
+	if c.open > 0 {
+		c.add(v.sky.color(x, min(y, valley), 1), 1)
 	}
-	if open > 0 {
-		c = c.plus(v.sky.color(x, min(y, valley), 1).times(open))
-	}
-	return c.mix(v.day.ink, cover(v.firs.at(x)-y, 0.003))
+	return c.color
 }
 
 // slope returns the color of a range: rock, snow on it, and fog below.
 func (v *mountainView) slope(i int, x, y float64) rgb {
-	k := float64(i) / (rangeCount - 1)
+	k := float64(i) / float64(len(v.ranges)-1)
 	below := y - v.ranges[i].at(x)
 	body := v.day.haze.mix(v.day.ink, 0.30+0.55*k).mix(v.day.at(0.6), 0.30*(1-k))
 	// Slopes that face the sun are lighter.

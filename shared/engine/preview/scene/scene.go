@@ -6,6 +6,7 @@
 package scene
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"maps"
@@ -20,19 +21,15 @@ import (
 	"cutroom/shared/platform/panics"
 )
 
-type Scene struct {
-	// Name is the scene's subject, such as "bay".
-	Name string
-	// at prepares the scene for a time in seconds and an aspect ratio (width / height).
-	at func(seconds, aspect float64) shader
-}
+// Scene prepares a scene for a time in seconds and an aspect ratio (width / height).
+type Scene func(seconds, aspect float64) shader
 
 // shader returns the color at x, from 0 to the aspect ratio, and y, from 0 at the top to 1.
 type shader func(x, y float64) rgb
 
 // Paint draws the scene at the given time, in seconds, into the frame: rows from the top, three bytes per pixel.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
-	shade := s.at(seconds, float64(width)/float64(height))
+	shade := s(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)
 	group, ctx := errgroup.WithContext(ctx)
 	// Leave half of the processors to a server in the same process.
@@ -72,15 +69,12 @@ func Choose(prompt string, seed uint32) Scene {
 		}
 	}
 	own := uint32(source.Uint64())
-	light := lights.first(words)
-	if light == "" {
-		light = []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)]
-	}
-	switch places.first(words) {
+	light := cmp.Or(lights.first(words), []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)])
+	switch place := places.first(words); place {
 	case "bay":
 		return bay(own, light)
-	case "mountains":
-		return mountains(own, light, snow.first(words) != "", woods.first(words) != "")
+	case "mountains", "forest":
+		return mountains(own, light, snow.first(words) != "", place == "forest")
 	case "city":
 		return city(own, light)
 	case "aurora":
@@ -91,8 +85,11 @@ func Choose(prompt string, seed uint32) Scene {
 	return flow(own)
 }
 
+// trees separates words for a forest in scripts without spaces.
+var trees = strings.NewReplacer("森", " 森 ", "林", " 林 ", "숲", " 숲 ")
+
 func wordsOf(prompt string) []string {
-	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.FieldsFunc(trees.Replace(strings.ToLower(prompt)), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // meanings maps words to meanings, such as the name of a place.
@@ -115,15 +112,16 @@ func meaningsOf(kind string) meanings {
 	return m
 }
 
-var lights, places, snow, woods = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow"), meaningsOf("woods")
+var lights, places, snow = meaningsOf("lights"), meaningsOf("places"), meaningsOf("snow")
 
-func (m meanings) first(words []string) string {
+// first returns the first meaning, but prefers a forest to other mountain landscapes, such as "misty".
+func (m meanings) first(words []string) (found string) {
 	for _, word := range words {
-		if meaning, known := m[word]; known {
-			return meaning
+		if meaning := m[word]; found == "" || found == "mountains" && meaning == "forest" {
+			found = meaning
 		}
 	}
-	return ""
+	return found
 }
 
 type Result struct {
@@ -138,11 +136,7 @@ func Names() []string { return slices.Compact(slices.Sorted(maps.Values(places))
 func Read(prompt string) Result {
 	words := wordsOf(prompt)
 	r := Result{place: places.first(words), light: lights.first(words)}
-	for _, name := range []string{r.place, r.light} {
-		if name != "" {
-			r.Understood = append(r.Understood, name)
-		}
-	}
+	r.Understood = slices.DeleteFunc([]string{r.place, r.light}, func(name string) bool { return name == "" })
 	return r
 }
 
@@ -153,5 +147,6 @@ func Place(prompt string) string { return places.first(wordsOf(prompt)) }
 func (r Result) Shows(word string) bool {
 	at := []string{word}
 	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||
-		r.place == "mountains" && snow.first(at) != "" || r.place == "aurora" && places.first(at) == "mountains"
+		(r.place == "mountains" || r.place == "forest") && snow.first(at) != "" ||
+		(r.place == "aurora" || r.place == "forest") && places.first(at) == "mountains"
 }

@@ -230,8 +230,8 @@ func ofScene(asked Request) Result {
 			r.Understood = append(r.Understood, name)
 		}
 	}
-	const can = "The preview engine paints one of a few scenes: a bay, mountains, a city, northern lights, a nebula, or " +
-		"flowing colors."
+	const can = "The preview engine paints one of a few scenes: a bay, mountains, a forest, a city, northern lights, " +
+		"a nebula, or flowing colors."
 	switch {
 	case len(painted.Understood) == 0:
 		r.Notice = can + " The prompt names none of them. " + how
