@@ -92,9 +92,10 @@ func (asked *wishes) names() []string {
 
 func (asked *wishes) look(seed uint32) Look {
 	look := Look{Seed: seed, Span: asked.span, Faint: asked.faint}
+	neon := slices.ContainsFunc(asked.moods, func(m entry) bool { return m.name == "cyberpunk neon" })
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
-		if mood.name != "night" || asked.moods[0].name != "cyberpunk neon" { // which is dark already
+		if mood.name != "night" || !neon { // which is dark already
 			look.Ops = append(look.Ops, mood.ops()...)
 		}
 	}
