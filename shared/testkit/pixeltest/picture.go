@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/draw"
 	"math"
+	"testing"
 
 	"cutroom/shared/engine/preview/look/oklab"
 )
@@ -240,4 +241,12 @@ func (p Picture) Details(other Picture) float64 {
 		return steps
 	}
 	return correlation(sharp(p), sharp(other))
+}
+
+// Require stops the test if there is an error.
+func Require(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

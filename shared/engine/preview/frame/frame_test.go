@@ -38,14 +38,6 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// require stops the test if there is an error.
-func require(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Most tests edit the same picture, so decoded frames are cached.
 var probed sync.Map
 
@@ -56,23 +48,23 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 		"-i", clip,
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic:out_range=pc,format=yuvj420p", size.Width, size.Height),
 		"-frames:v", "1", "-q:v", "1", "-f", "mjpeg", "-").Output()
-	require(t, err)
+	pixeltest.Require(t, err)
 	return out
 }
 
 func still(t testing.TB, data []byte) *engine.ReferenceImage {
 	t.Helper()
 	found, err := tools()
-	require(t, err)
+	pixeltest.Require(t, err)
 	pixels, size, err := found.Still(t.Context(), data, "image/jpeg", 384)
-	require(t, err)
+	pixeltest.Require(t, err)
 	return &engine.ReferenceImage{Size: size, Pixels: pixels}
 }
 
 func decoded(t testing.TB, encoded []byte) image.Image {
 	t.Helper()
 	picture, _, err := image.Decode(bytes.NewReader(encoded))
-	require(t, err)
+	pixeltest.Require(t, err)
 	return picture
 }
 
@@ -84,7 +76,7 @@ func editor(t testing.TB, prompt string) engine.LiveEditor {
 func editorAt(t testing.TB, prompt string, clock func() time.Time) engine.LiveEditor {
 	t.Helper()
 	e, err := frame.New(clock, func() uint32 { return seed }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-	require(t, err)
+	pixeltest.Require(t, err)
 	t.Cleanup(e.Close)
 	e.SetPrompt(t.Context(), prompt)
 	return e
@@ -103,7 +95,7 @@ func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Image {
 	t.Helper()
 	out, err := e.Edit(t.Context(), picture)
-	require(t, err)
+	pixeltest.Require(t, err)
 	kept := out.YCbCr
 	kept.Y, kept.Cb, kept.Cr = slices.Clone(kept.Y), slices.Clone(kept.Cb), slices.Clone(kept.Cr)
 	return &kept
@@ -112,16 +104,16 @@ func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Im
 func finished(t testing.TB, prompt string, jpeg, reference []byte) image.Image {
 	t.Helper()
 	found, err := tools()
-	require(t, err)
+	pixeltest.Require(t, err)
 	folder := t.TempDir()
 	input := func(name string, data []byte) *engine.Input {
 		path := filepath.Join(folder, name)
-		require(t, os.WriteFile(path, data, 0o600))
+		pixeltest.Require(t, os.WriteFile(path, data, 0o600))
 		info, ok := probed.Load(string(data))
 		if !ok {
 			var err error
 			info, err = found.ProbeImage(t.Context(), path, "image/jpeg")
-			require(t, err)
+			pixeltest.Require(t, err)
 			probed.Store(string(data), info)
 		}
 		return &engine.Input{Path: path, MIME: "image/jpeg", Info: info.(media.Info)}
@@ -137,9 +129,9 @@ func finished(t testing.TB, prompt string, jpeg, reference []byte) image.Image {
 		t.Fatal(err)
 	}
 	out, err := os.ReadFile(spec.Output)
-	require(t, err)
+	pixeltest.Require(t, err)
 	picture, err := png.Decode(bytes.NewReader(out))
-	require(t, err)
+	pixeltest.Require(t, err)
 	return picture
 }
 
@@ -177,7 +169,7 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 func TestReferenceColorsAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
-	require(t, err)
+	pixeltest.Require(t, err)
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, prompt)
 		before := edit(t, e, in)
@@ -241,7 +233,7 @@ func TestPictureRangeIsKept(t *testing.T) {
 		e := editor(t, prompt)
 		want := edited(t, e, full)
 		out, err := e.Edit(t.Context(), narrow)
-		require(t, err)
+		pixeltest.Require(t, err)
 		if !out.Narrow {
 			t.Errorf("%q: the range has changed", prompt)
 		}

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write all pictures instead of comparing
 // If the test fails, run go generate in this folder.
 func TestPicturesAreUpToDate(t *testing.T) {
 	encoded, err := os.ReadFile(filepath.Join("testdata", "sample.jpg"))
-	require(t, err)
+	pixeltest.Require(t, err)
 	sample := decoded(t, encoded)
 	for i, name := range append(look.Names(), "") {
 		kept, err := pictures.Of(cmp.Or(name, pictures.Original))
@@ -37,16 +37,16 @@ func TestPicturesAreUpToDate(t *testing.T) {
 			continue
 		}
 		live, err := frame.New(time.Now, func() uint32 { return 1 }).Open(t.Context(), &catalog.Model{Kind: catalog.Edit})
-		require(t, err)
+		pixeltest.Require(t, err)
 		live.SetPrompt(t.Context(), name)
 		edited, err := live.Edit(t.Context(), &engine.Picture{YCbCr: *sample.(*image.YCbCr)})
-		require(t, err)
+		pixeltest.Require(t, err)
 		small := image.NewRGBA(image.Rect(0, 0, pictures.Size.Width, pictures.Size.Height))
 		draw.BiLinear.Scale(small, small.Rect, &edited.YCbCr, edited.Rect, draw.Src, nil)
 		var drawn bytes.Buffer
-		require(t, jpeg.Encode(&drawn, small, &jpeg.Options{Quality: 82}))
+		pixeltest.Require(t, jpeg.Encode(&drawn, small, &jpeg.Options{Quality: 82}))
 		if name = cmp.Or(name, pictures.Original); *update {
-			require(t, os.WriteFile(pictures.File(name), drawn.Bytes(), 0o644))
+			pixeltest.Require(t, os.WriteFile(pictures.File(name), drawn.Bytes(), 0o644))
 			continue
 		}
 		if d := pixeltest.Of(decoded(t, drawn.Bytes())).Apart(pixeltest.Of(decoded(t, kept)), 1); d > 4 {
@@ -55,17 +55,9 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	}
 }
 
-// require stops the test if there is an error.
-func require(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func decoded(t *testing.T, encoded []byte) image.Image {
 	t.Helper()
 	picture, err := jpeg.Decode(bytes.NewReader(encoded))
-	require(t, err)
+	pixeltest.Require(t, err)
 	return picture
 }

@@ -78,11 +78,8 @@ func (o *bayView) color(x, y float64) rgb {
 func (o *bayView) above(x, y, disc float64) rgb {
 	c := canvas{open: 1}
 	near := 0.42 * clamp(1-math.Abs(x-o.sky.sunX)*1.3) * smooth(shore-0.2, shore, y)
-	c.cover(o.hills, x, y, func(i int) rgb { return o.slopes[i].mix(o.day.haze, near) })
-	if c.open > 0 {
-		c.add(o.sky.color(x, y, disc), 1)
-	}
-	return c.color
+	return c.land(o.hills, x, y, func(i int) rgb { return o.slopes[i].mix(o.day.haze, near) },
+		func() rgb { return o.sky.color(x, y, disc) })
 }
 
 // water returns the color of the sea, which reflects the hills, the sky and the boat.

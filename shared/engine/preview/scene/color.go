@@ -64,13 +64,17 @@ func (c *canvas) add(color rgb, cover float64) {
 	c.open *= 1 - cover
 }
 
-// cover adds hills, nearest first. The function returns the color of the hill with an index.
-func (c *canvas) cover(hills []profile, x, y float64, color func(int) rgb) {
+// land returns the color with hills, nearest first, and the sky behind them.
+func (c *canvas) land(hills []profile, x, y float64, color func(int) rgb, sky func() rgb) rgb {
 	for i := len(hills) - 1; i >= 0 && c.open > 0; i-- {
 		if a := cover(hills[i].at(x)-y, 0.0022); a > 0 {
 			c.add(color(i), a)
 		}
 	}
+	if c.open > 0 {
+		c.add(sky(), 1)
+	}
+	return c.color
 }
 
 // capsule returns the distance from a line between a and b with round ends, whose radius is ra at a and rb at b.

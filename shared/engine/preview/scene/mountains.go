@@ -105,11 +105,8 @@ func (v *mountainView) color(x, y float64) rgb {
 	for _, s := range slices.Backward(v.stands) {
 		v.grow(&c, s, x, y)
 	}
-	c.cover(v.ranges[:], x, y, func(i int) rgb { return v.slope(i, x, y) })
-	if c.open > 0 {
-		c.add(v.sky.color(x, min(y, valley), 1), 1)
-	}
-	return c.color
+	return c.land(v.ranges[:], x, y, func(i int) rgb { return v.slope(i, x, y) },
+		func() rgb { return v.sky.color(x, min(y, valley), 1) })
 }
 
 // slope returns the color of a range: rock, snow on it, and fog below.

@@ -63,10 +63,8 @@ func level(v, dither float64) byte { return byte(clamp(v+dither/255)*255 + 0.5) 
 func Choose(prompt string, seed uint32) Scene {
 	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)
-	for _, word := range words {
-		for _, r := range word {
-			source = noise.NewSource(source.Uint64(), uint64(r))
-		}
+	for _, r := range strings.Join(words, "") {
+		source = noise.NewSource(source.Uint64(), uint64(r))
 	}
 	own := uint32(source.Uint64())
 	light := cmp.Or(lights.first(words), []string{"sunset", "dawn", "day", "magic", "night"}[source.Intn(5)])
