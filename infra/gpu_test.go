@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/testkit/thorough"
 )
 
 const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/engine:7"
@@ -502,6 +504,7 @@ func TestEnginesMayReadTheirWeights(t *testing.T) {
 }
 
 func TestGPUStackFollowsAwsSolutions(t *testing.T) {
+	thorough.Only(t)
 	folder := t.TempDir()
 	for name, context := range map[string]map[string]any{
 		"spot": {"gpu.spot": "true", "gpu.onDemand": "1", "tracing": "on"},

@@ -1,7 +1,9 @@
 #!/bin/sh
 # test.sh: runs all tests, and prints how long each stage took. A missing tool is a failure and never skips a test.
-# PACKAGES="./shared/domain/job …" runs only these packages' tests. RACE=yes, which continuous integration sets, uses
-# the race detector where goroutines share memory, and also tests the gateway with CUTROOM_NET_HTTP=true.
+# PACKAGES="./shared/domain/job …" runs only these packages' tests. TEST_ALL=yes, which continuous integration sets,
+# uses the race detector where goroutines share memory, also tests the gateway with CUTROOM_NET_HTTP=true, and
+# runs what package thorough leaves out: checks of the stacks by cdk-nag and cfn-lint, half of the encodings of videos,
+# and the largest simulations.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -37,7 +39,7 @@ slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e 
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 unwatched=$("$GO" list ./... | grep -vxF "$watched")
 build=released compiled=./...
-[ -z "${RACE:-}" ] || { build=racing; compiled=$unwatched; }
+[ -z "${TEST_ALL:-}" ] || { build=racing; compiled=$unwatched; }
 pictures=$(echo "$unwatched" | grep -e /engine/preview -e /engine/ffmpeg)
 # These are all packages that no other stage tests.
 plain=$(echo "$unwatched" | grep -vxF "$pictures" | grep -vx -e 'cutroom/infra.*' -e cutroom/cmd/cutroom \
@@ -93,7 +95,7 @@ tools=$!
 # less often. Large packages wait for one another, so two builds run at a time.
 # shellcheck disable=SC2086 # lists of packages
 compile() {
-	[ -z "${RACE:-}" ] || GOGC=1600 GOMEMLIMIT=2GiB racing list -test -export $watched >test-output/watched &
+	[ -z "${TEST_ALL:-}" ] || GOGC=1600 GOMEMLIMIT=2GiB racing list -test -export $watched >test-output/watched &
 	watching=$!
 	GOGC=1600 GOMEMLIMIT=2GiB released list -test -export $compiled >test-output/unwatched && wait "$watching"
 }
@@ -159,7 +161,7 @@ programs() {
 services() {
 	# shellcheck disable=SC2086 # a list of packages
 	with_tools trusting "$build test" . -p 2 $watched || return 1
-	[ -z "${RACE:-}" ] ||
+	[ -z "${TEST_ALL:-}" ] ||
 		CUTROOM_NET_HTTP=true trusting "$build test" . ./shared/platform/httpserver ./shared/service/gateway
 }
 pictures() {

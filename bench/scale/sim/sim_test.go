@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/thorough"
 )
 
 // exact runs a simulation and checks that it did not lose, repeat or miss any job.
@@ -78,6 +80,7 @@ func TestFewWorkersCompleteAcceptedJobs(t *testing.T) {
 // In the busiest seconds of a day with a million jobs, nothing is rejected or throttled. No partition uses more
 // than a third of its capacity, except the budget's partition if all jobs belong to one account.
 func TestMillionJobsAvoidHotPartitions(t *testing.T) {
+	thorough.Only(t)
 	t.Parallel()
 	for what, most := range map[string]float64{"many accounts": 1.0 / 3, "one account": 1} {
 		t.Run(what, func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestConsoleFlowsWork(t *testing.T) {
 	}
 	for _, flow := range play(ctx, t, map[string]string{
 		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium,
-		"SHOTS": t.ArtifactDir(), "SIGNED": pictures(t),
+		"SHOTS": t.ArtifactDir(), "TAKE_SHOTS": flag.Lookup("test.artifacts").Value.String(), "SIGNED": pictures(t),
 		"MEDIA": absolute(t, "../../../testdata"), "PACKAGES": absolute(t, "../../../.tools/console"),
 	}) {
 		t.Run(flow.Flow, func(t *testing.T) {

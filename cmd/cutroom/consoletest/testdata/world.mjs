@@ -84,7 +84,7 @@ export class Visit {
   }
 
   shot(name) {
-    return this.page.screenshot({ path: join(env.SHOTS, `${name}.png`) });
+    return env.TAKE_SHOTS === "true" && this.page.screenshot({ path: join(env.SHOTS, `${name}.png`) });
   }
 
   // accessible checks the current page's accessibility with axe.
