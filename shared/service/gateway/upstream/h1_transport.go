@@ -22,9 +22,6 @@ type h1Transport struct {
 	sweep *time.Timer
 }
 
-// closingTime is how soon after a request a server closes a connection that it had decided to close before.
-const closingTime = 100 * time.Millisecond
-
 // call makes a call. If a kept connection turns out to be closed, the call is repeated on another connection. If the
 // server may have received the request, it is repeated once at most.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
@@ -43,7 +40,7 @@ func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request
 			return Reply{}, err
 		}
 		if err != errNotIdle {
-			if repeated || time.Since(began) > closingTime {
+			if repeated {
 				return Reply{}, err
 			}
 			repeated = true
