@@ -3,16 +3,17 @@ package scene
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"cutroom/shared/engine/preview/look/noise"
 )
 
 const valley = 0.78
 
-// stand is a row of firs on the same ground, and the haze in front of them.
+// stand is a row of firs on the same ground, from left to right, and the haze in front of them.
 type stand struct {
-	base, haze float64
-	firs       []fir
+	base, haze, tallest float64
+	firs                []fir
 }
 
 type fir struct{ x, height float64 }
@@ -23,8 +24,7 @@ type massif struct {
 	snowy        bool
 	snow, leaves rgb
 	sunAt, phase float64
-	// The farthest row is first.
-	stands []stand
+	stands       []stand // the farthest row is first
 }
 
 // mountains shows ranges one behind another, with fog in the valleys, snow above and firs, or a forest, in front.
@@ -39,7 +39,7 @@ func mountains(seed uint32, light string, snowy, wooded bool) Scene {
 		rows = [][3]float64{{0.7, 0.28, 0.6}, {0.84, 0.45, 0.3}, {1.08, 0.8, 0.06}}
 	}
 	for _, row := range rows {
-		s := stand{base: row[0], haze: row[2]}
+		s := stand{base: row[0], haze: row[2], tallest: 1.2 * row[1]}
 		for x := -0.3; x < 4; x += row[1] * source.Between(0.15, 0.42) {
 			s.firs = append(s.firs, fir{x, row[1] * source.Between(0.6, 1.2)})
 		}
@@ -84,9 +84,12 @@ func (m *massif) at(t, aspect float64) *mountainView {
 func (v *mountainView) grow(c *canvas, s stand, x, y float64) {
 	c.add(v.day.haze, 0.75*s.haze*smooth(s.base-0.16, s.base, y))
 	x += v.t * 0.03 * s.base
-	for i, f := range s.firs {
+	reach := 0.25 * (y - s.base + s.tallest)
+	first := sort.Search(len(s.firs), func(i int) bool { return s.firs[i].x >= x-reach })
+	for i := first; i < len(s.firs) && s.firs[i].x <= x+reach && c.open > 0; i++ {
+		f := s.firs[i]
 		down, side := y-s.base+f.height, math.Abs(x-f.x)
-		if side > 0.25*down || c.open == 0 {
+		if side > 0.25*down {
 			continue
 		}
 		down, side = down/f.height, side/f.height
