@@ -661,19 +661,23 @@ export async function silentConnection(visit) {
     await choose(page, "clip.mp4");
     await page.getByLabel("Prompt", { exact: true }).fill("film noir");
     const asked = request => page.waitForRequest(one => request.test(`${one.method()} ${new URL(one.url()).pathname}`));
-    const passes = async (request, time, press) => {
+    // The last bytes may be sent only after the clock was advanced, and restart the page's timer.
+    const passes = async (request, time, press, noticed) => {
       const begun = asked(request);
       await press();
       await begun;
-      await page.clock.fastForward(time);
+      await until("the lost connection is noticed", async () => {
+        await page.clock.fastForward(time);
+        return noticed.isVisible();
+      });
     };
     wire.holdAt = "POST /v1/jobs/";
-    await passes(/^POST .v1.jobs./, 125_000, () => page.getByRole("button", { name: "Run edit" }).click());
-    await page.getByText("The upload was interrupted.").waitFor();
+    await passes(/^POST .v1.jobs./, 125_000, () => page.getByRole("button", { name: "Run edit" }).click(),
+      page.getByText("The upload was interrupted."));
     wire.mend();
     wire.holdAt = "/events";
-    await passes(/events$/, 65_000, () => page.getByRole("button", { name: "Try again" }).click());
-    await page.locator(".phase").filter({ hasText: "The connection was lost" }).waitFor();
+    await passes(/events$/, 65_000, () => page.getByRole("button", { name: "Try again" }).click(),
+      page.locator(".phase").filter({ hasText: "The connection was lost" }));
     wire.mend();
     await page.clock.fastForward(5_000);
     await page.getByLabel("Boundary between the original").waitFor();
