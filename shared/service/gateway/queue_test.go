@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -153,6 +154,30 @@ func TestUnreadResponseFreesItsSlot(t *testing.T) {
 		if got[answered] != 1 {
 			t.Errorf("after unread responses, the server's only slot is not free: %v", got)
 		}
+	}
+}
+
+// brokenWriter stands for a fault in the gateway's own code.
+type brokenWriter struct{ http.ResponseWriter }
+
+func (brokenWriter) Write([]byte) (int, error) { panic("a broken writer") }
+
+// A panic during a call must not keep the slot of its server.
+func TestPanicFreesTheSlot(t *testing.T) {
+	u := newUpstream(t, events(usualStream...))
+	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "queue: {calls: 3, wait: 1m}, ", "", 1), upstreams: []*modelServer{u}})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
+	request.Header.Set("Authorization", "Bearer "+studio)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the handler did not panic")
+			}
+		}()
+		w.gateway.ServeHTTP(brokenWriter{httptest.NewRecorder()}, request)
+	}()
+	if got := await.Receive(t, "the next call", w.chatAs(t.Context(), rival, "next")); got.status == http.StatusTooManyRequests {
+		t.Errorf("the next call got %d: %s", got.status, got.body)
 	}
 }
 

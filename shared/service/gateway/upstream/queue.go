@@ -217,7 +217,7 @@ func (q *queue) ticked() {
 	}
 }
 
-// try starts the first of an account's calls that finds a slot. It returns nil if there is none.
+// try starts the first of an account's calls that finds a slot. It returns nil if no call does.
 func (q *queue) try(account string, now time.Time) (started *waiter, l Slot, why *Unavailable) {
 	for _, w := range q.accounts[account] {
 		if now.Before(w.after) {
@@ -243,8 +243,8 @@ func (q *queue) handOut(freed bool) {
 	q.start(time.Now(), freed)
 }
 
-// start starts waiting calls. Accounts with the fewest running calls go first, of these the one that has used the least
-// time, and of these the one whose turn it is.
+// start starts waiting calls. Accounts with the fewest running calls go first. Among equals, the one that has used the
+// least time goes first, and otherwise the one whose turn it is.
 // After a 429, it starts only one call, so that no account gets ahead by retrying more often.
 func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)

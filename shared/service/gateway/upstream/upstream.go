@@ -235,7 +235,7 @@ const (
 
 // refusesBatch reports whether an account's batch call finds no slot, and remembers when that was. Accounts that were
 // refused a moment ago share the slots with this one. For each of them a slot is kept if it has fewer calls, or if it has
-// as many, is waiting, and has used less time: calls of one account may be much longer than those of another.
+// as many, is waiting, and has used less time. Some accounts make much longer calls than others.
 func (u *upstream) refusesBatch(now time.Time, account string) bool {
 	own := u.batch(now, account)
 	if now.Sub(own.refused) >= wantTime {

@@ -52,7 +52,7 @@ func (a *accounts) step() {
 	delete(a.ends, a.now)
 }
 
-// An account that keeps all slots busy must make room for one that comes later and tries again a second after a refusal.
+// An account that keeps all slots busy must give up its share to one that comes later and tries again after a second.
 func TestLaterAccountGetsItsShare(t *testing.T) {
 	for _, limit := range []int{4, 8, 16, 64} {
 		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second} {
