@@ -35,10 +35,9 @@ func (e *edit) resize() (time.Duration, error) {
 		return e.spec.Duration, nil
 	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
-	if !e.has(look.Passport) {
-		grown := math.Sqrt(float64(width*height) / float64(e.spec.Size.Width*e.spec.Size.Height))
-		grown = max(1, grown) * look.CroppedAway(edits)
-		e.enough.Width, e.enough.Height = int(grown*float64(e.spec.Size.Width)), int(grown*float64(e.spec.Size.Height))
+	if was := e.spec.Size; !e.has(look.Passport) {
+		grown := max(1, math.Sqrt(float64(width*height)/float64(was.Width*was.Height))) * look.Enlargement(edits)
+		e.enough = catalog.Size{Width: int(grown * float64(was.Width)), Height: int(grown * float64(was.Height))}
 	}
 	e.spec.Size = catalog.Size{Width: width, Height: height}
 	if e.spec.FPS == 0 {
@@ -297,7 +296,7 @@ func (e *edit) place(link, drawn string, edit look.Edit) string {
 	return e.filter(fmt.Sprintf("overlay=x=%s:y=%s:format=auto%s", at("w", across), at("h", down), limits), e.colors(link), e.filter("format=rgba", drawn))
 }
 
-// loop repeats the finished result. Without a freeze after the repeats, it loses no quality.
+// loop repeats the finished result. It does not encode it again, unless the last frame is held after the repeats.
 func (e *edit) loop(ctx context.Context) error {
 	again, ok := look.Find(e.asked.Edits, look.Loop)
 	if !ok {

@@ -88,6 +88,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	return picture, err
 }
 
+// makeThumbnailNow is makeThumbnail once it is the account's turn.
 func (s *service) makeThumbnailNow(ctx context.Context, f file.File) ([]byte, error) {
 	// Another request may have made the thumbnail in the meantime.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)

@@ -554,8 +554,8 @@ func (e Edit) Crops() bool {
 
 func (o *operation) isFade() bool { return strings.HasPrefix(o.name, "fade") }
 
-// CroppedAway returns the factor by which edits enlarge what they keep of a frame.
-func CroppedAway(edits []Edit) float64 {
+// Enlargement returns the factor by which edits enlarge the part of a frame that they keep.
+func Enlargement(edits []Edit) float64 {
 	factor := 1.0
 	if _, rotates := Find(edits, "rotate"); rotates { // crops the corners
 		factor = 1.5
@@ -634,8 +634,10 @@ func (e Edit) Repeats() int   { return e.args.repeats() }
 
 // HeldLast returns for how many seconds the last frame is shown after the repeats of a loop.
 func HeldLast(edits []Edit) float64 {
-	last := edits[len(edits)-1]
-	return map[bool]float64{true: last.args.number(2)}[last.name == freezeLast]
+	if last := edits[len(edits)-1]; last.name == freezeLast {
+		return last.args.number(2)
+	}
+	return 0
 }
 
 // Filters returns FFmpeg filters for a stage, joined by commas, or "".
