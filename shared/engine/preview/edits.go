@@ -22,6 +22,8 @@ import (
 const (
 	// A longer result would take too long to make.
 	maxLength = 5 * time.Minute
+	// maxWork limits the sum of all frames' pixels, as the first edits see them: five minutes of 1280x720.
+	maxWork = 6_000_000_000
 	// The frames of a reversed clip are on the disk, uncompressed. This is the limit in bytes.
 	maxReversed = 1 << 30
 )
@@ -36,7 +38,7 @@ func (e *edit) resize() (time.Duration, error) {
 	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
 	if was := e.spec.Size; !e.has(look.Passport) {
-		grown := max(1, math.Sqrt(float64(width*height)/float64(was.Width*was.Height))) * look.Enlargement(edits)
+		grown := max(1, math.Sqrt(float64(width*height)/float64(was.Width*was.Height))) * min(look.Enlargement(edits), 2)
 		e.enough = catalog.Size{Width: int(grown * float64(was.Width)), Height: int(grown * float64(was.Height))}
 	}
 	e.spec.Size = catalog.Size{Width: width, Height: height}
@@ -55,6 +57,10 @@ func (e *edit) resize() (time.Duration, error) {
 		return 0, engine.InvalidInput(nil, "The result would be shorter than a frame.")
 	}
 	e.spec.Duration = whole
+	seen := min(e.enough.Width*e.enough.Height, e.spec.Data.Info.Width*e.spec.Data.Info.Height)
+	if pixels := max(seen, width*height); e.length()*pixels > maxWork {
+		return 0, engine.InvalidInput(nil, "The edit takes too much work. Its result may be at most %d seconds long.", maxWork/pixels/e.spec.FPS)
+	}
 	if again, ok := look.Find(edits, look.Loop); ok {
 		e.spec.Duration = (whole - duration(look.HeldLast(e.asked.Edits))) / time.Duration(again.Repeats())
 	}
@@ -157,8 +163,8 @@ func (e *edit) opened(ctx context.Context) (string, error) {
 	data := *e.spec.Data
 	read := func(e *edit) string {
 		from := ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}
-		if e.sparse {
-			from.Options = []string{"-skip_frame", "noref"}
+		if e.step > 1 {
+			from.Options = []string{"-skip_frame", "noref", "-skip_loop_filter", "all"}
 		}
 		return e.upright(e.turned(e.input(from)), data)
 	}

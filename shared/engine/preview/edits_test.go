@@ -252,6 +252,7 @@ func TestImpossibleEditsAreRejected(t *testing.T) {
 		{"freeze at 0.1 s for 100 s", time.Second, 180, "101 seconds long. The limit is 61 seconds."},
 		{"faster 16x, skip the first 1.9 seconds", 2 * time.Second, 180, "shorter than a frame"},
 		{look.Reverse, 3 * time.Minute, 720, "too long to play backward"},
+		{"upscale 2x, slow motion 8x", 30 * time.Second, 720, "at most 162 seconds long"},
 	} {
 		spec := small(t, c.prompt)
 		spec.Duration, spec.Size = c.length, catalog.Size{Width: c.height * 16 / 9, Height: c.height}

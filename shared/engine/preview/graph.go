@@ -27,8 +27,8 @@ type graph struct {
 	crisp bool
 	// restless is true if a texture jumps, or moves farther per frame than an encoder searches for motion.
 	restless bool
-	// sparse means that a frame of the input may be replaced by an earlier one.
-	sparse bool
+	// If step is above 1, only every step-th frame is read, and it may be replaced by an earlier one.
+	step int
 	// fps is 0 for a single picture. count is the result's number of frames. Drawn pictures end there. Otherwise they
 	// would keep FFmpeg busy if the input had no frames.
 	fps, count int

@@ -40,7 +40,7 @@ type (
 // Most tests edit the sample, so its properties and decoded pictures are cached.
 var (
 	inputs    sync.Map // path to *engine.Input
-	originals sync.Map // ffmpeg arguments to []picture
+	originals sync.Map // ffmpeg arguments to func() []picture
 )
 
 // require stops the test if there is an error.
@@ -167,13 +167,9 @@ func untouched(t testing.TB, spec engine.Spec) []picture {
 }
 
 func decodeOnce(t testing.TB, size catalog.Size, args ...string) []picture {
-	key := strings.Join(args, " ")
-	if kept, ok := originals.Load(key); ok {
-		return kept.([]picture)
-	}
-	pictures := decode(t, size, args...)
-	originals.Store(key, pictures)
-	return pictures
+	decoded := sync.OnceValue(func() []picture { return decode(t, size, args...) })
+	made, _ := originals.LoadOrStore(strings.Join(args, " "), decoded)
+	return made.(func() []picture)()
 }
 
 func decode(t testing.TB, size catalog.Size, args ...string) []picture {

@@ -59,16 +59,19 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		found.every = max(1, int(float64(e.fps)*max(searchedApart, e.spec.Duration.Seconds()/maxSearched)))
 	}
 	small := *e
-	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps, sparse: !masked}
+	small.graph = graph{folder: e.folder, prefix: "scan-", size: size, fps: e.fps, step: found.every}
 	if e.has(look.Stabilize) {
-		small.size = e.size // measure motion in the result's pixels
+		small.size, small.step = e.size, 1 // measure motion in the result's pixels, between all frames
+	}
+	if masked {
+		small.step = 1
 	}
 	link := small.colors(read(&small))
 	if small.size != size {
 		link = small.filter(fmt.Sprintf("scale=%d:%d:flags=area", size.Width, size.Height), link)
 	}
 	s := &scanner{
-		people: found, coarse: coarse, detail: detail, step: found.every, frame: make([]byte, 3*size.Width*size.Height),
+		people: found, coarse: coarse, detail: detail, step: small.step, frame: make([]byte, 3*size.Width*size.Height),
 		begin: func() error { return e.drawing.Acquire(ctx, 1) }, end: func() { e.drawing.Release(1) },
 	}
 	if masked {
@@ -80,10 +83,8 @@ func (e *edit) scan(ctx context.Context, read func(e *edit) string) error {
 		if s.finder, err = person.NewFinder(coarse); err != nil {
 			return err
 		}
-		s.step, s.once = 1, !faces
+		s.once = !faces
 		s.written = func() { e.report("analyze", scanned*float64(s.frames)/float64(max(1, e.length()))) }
-	} else {
-		link = small.filter(fmt.Sprintf("select='not(mod(n,%d))'", found.every), link)
 	}
 	err := small.stream(ctx, small.filter("format=rgb24", link), max(1, e.length()), s)
 	switch {

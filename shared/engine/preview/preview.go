@@ -20,6 +20,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -56,6 +57,7 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	asked := understanding.Of(understanding.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
+	edit.look = sync.OnceValue(edit.parse)
 	defer edit.close()
 	edit.forget()
 	outcome := engine.Outcome{Engine: Name}
@@ -97,6 +99,7 @@ type edit struct {
 	graph
 	spec     engine.Spec
 	asked    understanding.Result
+	look     func() look.Look
 	progress func(engine.Progress)
 	captures []string
 	// reported is the last reported progress, which never decreases.
@@ -132,8 +135,8 @@ func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look returns the requested look. It has no operations if the engine follows no part of the request.
-func (e *edit) look() look.Look {
+// parse returns the requested look. It has no operations if the engine follows no part of the request.
+func (e *edit) parse() look.Look {
 	if len(e.asked.Understood) == 0 {
 		return look.Look{Seed: e.spec.Seed}
 	}

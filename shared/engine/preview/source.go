@@ -19,6 +19,9 @@ func (e *edit) upright(link string, input engine.Input) string {
 		filters = append(filters,
 			fmt.Sprintf("fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d", e.fps, e.length()))
 	}
+	if e.step > 1 {
+		filters = append(filters, fmt.Sprintf("select='not(mod(n,%d))'", e.step))
+	}
 	filters = append(filters, ffmpeg.Plain(input.Info, e.size))
 	same := catalog.Size{Width: input.Info.Width, Height: input.Info.Height} == e.size && e.even()
 	if matrix := matrixOf(input.Info); same && matrix != "" {

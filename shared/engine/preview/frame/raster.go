@@ -12,14 +12,6 @@ type raster struct {
 	planes [3][]uint8
 }
 
-func newRaster(size catalog.Size) raster {
-	r := raster{size: size}
-	for i := range r.planes {
-		r.planes[i] = make([]uint8, size.Width*size.Height)
-	}
-	return r
-}
-
 func (r *raster) sized(size catalog.Size) {
 	r.size = size
 	for i := range r.planes {
@@ -33,12 +25,6 @@ func grown[T any](have []T, length int) []T {
 		return make([]T, length)
 	}
 	return have[:length]
-}
-
-func (r raster) copyFrom(from raster) {
-	for i := range r.planes {
-		copy(r.planes[i], from.planes[i])
-	}
 }
 
 // colors converts red, green and blue to luma and chroma (BT.601) and back, in 16.16 fixed point.

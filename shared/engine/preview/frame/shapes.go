@@ -33,7 +33,9 @@ func (c *chroma) planes(do func(plane []uint8, width, height int, chroma bool)) 
 func (w *workspace) shrunk(size catalog.Size) *raster {
 	w.small.sized(size)
 	if size == w.picture.size {
-		w.small.copyFrom(w.picture)
+		for i, plane := range w.picture.planes {
+			copy(w.small.planes[i], plane)
+		}
 		return &w.small
 	}
 	s := w.scaler(w.picture.size, size)

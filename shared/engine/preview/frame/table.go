@@ -118,7 +118,8 @@ const (
 
 func newTones(lut *look.LUT) *tones {
 	by := fullRange
-	r := newRaster(catalog.Size{Width: 256, Height: toneSide * toneSide})
+	var r raster
+	r.sized(catalog.Size{Width: 256, Height: toneSide * toneSide})
 	at := 0
 	for cr := int32(-128); cr <= 128; cr += toneStep {
 		for cb := int32(-128); cb <= 128; cb += toneStep {
