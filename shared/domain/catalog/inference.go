@@ -143,7 +143,7 @@ func (m *Inference) Capabilities() []Route {
 // Takes reports whether a row accepts a field other than the common fields.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
-// Queue limits how many calls may wait for an upstream, and for how long. The zero value disables waiting.
+// Queue limits how many calls may wait for an upstream, and for how long. The zero value stands for a brief wait.
 type Queue struct {
 	Calls int
 	Wait  time.Duration

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
@@ -156,7 +155,7 @@ func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
 	if before != nil && before.pools[row.ID] != nil {
 		made.queue = before.pools[row.ID].queue
 	}
-	defer made.queue.set(made, row.Queue)
+	defer made.queue.set(made, row)
 	for _, u := range row.Upstreams {
 		if u.Discovery == catalog.Fixed {
 			made.fixed = append(made.fixed, member{p.upstream(made, u, before), u.Weight})
@@ -322,48 +321,22 @@ type Call struct {
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
 // Take chooses an untried upstream for a call, by affinity or at random by weight. Upstreams that asked for a pause
-// are a last resort. If all upstreams are full, the call waits in the model's queue, if it has one, and the waiting
-// time is added to Waited.
+// are a last resort. If all upstreams are full, the call waits in the model's queue, and the waiting time is added to
+// Waited.
 func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil {
 		call.waiting = p.queue.accountsWaiting()
 		return p.try(*call)
 	}
-	if p.queue.places.Load() == 0 {
-		return p.takeSoon(ctx, *call)
+	if call.busyFor == 0 && p.queue.waiting.Load() == 0 {
+		if l, why := p.try(*call); why == nil || !why.Full {
+			return l, why
+		}
 	}
 	return p.queue.take(ctx, call)
 }
 
-// takeSoon chooses an upstream without a queue. A call waits up to cutEvery before it takes another slot of a batch call,
-// because the calls of a burst are often short.
-func (p *Pool) takeSoon(ctx context.Context, call Call) (Slot, *Unavailable) {
-	l, why := p.try(call)
-	if why == nil || !why.Full {
-		return l, why
-	}
-	urgent := call
-	urgent.urgent = true
-	for end := time.Now().Add(cutEvery); why != nil && why.Full && time.Now().Before(end); l, why = p.try(call) {
-		if !p.canStart(&urgent) || !clock.Wait(ctx, cutEvery/10) {
-			return Slot{}, why
-		}
-	}
-	if why == nil || !why.Full {
-		return l, why
-	}
-	return p.try(urgent)
-}
-
-func (p *Pool) canStart(call *Call) bool {
-	now := p.now()
-	return slices.ContainsFunc(p.members(now), func(m member) bool {
-		obstacle, _, _ := m.upstream.check(now, call)
-		return obstacle == none
-	})
-}
-
-// Pause makes the next Take wait for the given time. It returns false if the call cannot wait in a queue.
+// Pause makes the next Take wait for the given time. It returns false if the row has no queue or the call must not wait.
 func (p *Pool) Pause(call *Call, d time.Duration) bool {
 	call.busyFor = d
 	return p.queue.places.Load() > 0 && call.Yield == nil

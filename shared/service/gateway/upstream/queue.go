@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -16,6 +17,13 @@ const queueTick = 100 * time.Millisecond
 // After a 429, an account's waiting calls start only when another call ends or busyTime has passed.
 const busyTime = 2 * queueTick
 
+// If a row has no queue, up to briefCalls calls wait for briefWait, so that each account gets its turn. With fallbacks,
+// none waits.
+const (
+	briefCalls = 64
+	briefWait  = time.Second
+)
+
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue
 // outlives the catalog that created it.
 type queue struct {
@@ -23,7 +31,7 @@ type queue struct {
 	refresh func()
 	// draining is closed when all waits must end.
 	draining <-chan struct{}
-	// places is the maximum number of waiting calls. It is 0 if the model has no queue.
+	// places is the maximum number of waiting calls. It is 0 if the row has no queue.
 	places  atomic.Int64
 	waiting atomic.Int64
 
@@ -41,6 +49,7 @@ type queue struct {
 type waiter struct {
 	call  Call
 	given chan grant
+	since time.Time
 	// after is the earliest time at which a rejected call may be retried.
 	after time.Time
 }
@@ -53,11 +62,14 @@ type grant struct {
 	why  *Unavailable
 }
 
-func (q *queue) set(pool *Pool, settings catalog.Queue) {
+func (q *queue) set(pool *Pool, row *catalog.Inference) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pool, q.wait = pool, settings.Wait
-	q.places.Store(int64(settings.Calls))
+	q.pool, q.wait = pool, row.Queue.Wait
+	if row.Queue.Calls == 0 && len(row.Fallbacks) == 0 {
+		q.wait = briefWait
+	}
+	q.places.Store(int64(row.Queue.Calls))
 }
 
 func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
@@ -145,7 +157,7 @@ func (q *queue) accountsWaiting() (accounts []string) {
 // place reports whether the queue has a place for an account's call, which must have been counted. If the queue
 // is full, the account with the most calls loses its last place to an account with fewer.
 func (q *queue) place(account string) bool {
-	if q.waiting.Load() <= q.places.Load() {
+	if q.waiting.Load() <= cmp.Or(q.places.Load(), briefCalls) {
 		return true
 	}
 	var most string
@@ -165,7 +177,7 @@ func (q *queue) place(account string) bool {
 
 // enter adds a call to its account's queue: at the front if upstreams were busy, otherwise at the back.
 func (q *queue) enter(call Call, now time.Time) *waiter {
-	w := &waiter{call: call, given: make(chan grant, 1)}
+	w := &waiter{call: call, given: make(chan grant, 1), since: now}
 	if q.accounts == nil {
 		q.accounts = map[string][]*waiter{}
 	}
@@ -223,6 +235,7 @@ func (q *queue) try(account string, now time.Time) (started *waiter, l Slot, why
 		if now.Before(w.after) {
 			continue
 		}
+		w.call.urgent = q.places.Load() == 0 && now.Sub(w.since) >= cutEvery
 		if l, why = q.pool.try(w.call); why == nil || !why.Full {
 			return w, l, why
 		}

@@ -64,8 +64,8 @@ type calls struct {
 	// now is the number of running calls. slow of them have slow callers; the recent average does not include these.
 	now, slow int
 	usual     average
-	// cut is when a call last took the slot of a batch call. refused is when a call last found no slot.
-	cut, refused time.Time
+	// cut is when a call last took the slot of a batch call.
+	cut time.Time
 }
 
 func (c *calls) add(now time.Time, number, slow int) {
@@ -75,14 +75,6 @@ func (c *calls) add(now time.Time, number, slow int) {
 }
 
 func (c *calls) average(now time.Time) float64 { return c.usual.at(now, c.now-c.slow, shareTime) }
-
-// wanted returns how many slots more than it has an account needs.
-func (c *calls) wanted(now time.Time) float64 {
-	if now.Sub(c.refused) < wantTime {
-		return 1
-	}
-	return 0
-}
 
 // batchCalls has the number of an account's running batch calls.
 type batchCalls struct {
@@ -195,7 +187,6 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	case slices.ContainsFunc(call.waiting, func(a string) bool { return u.isFor(now, a) }):
 		return full, time.Second
 	case call.Yield == nil && u.limit > 0 && u.refuses(now, call):
-		u.account(now, call.Account).refused = now
 		return full, time.Second
 	}
 	return none, 0
@@ -227,7 +218,7 @@ func (u *upstream) takeable(now time.Time, call *Call) int {
 const leftFree = 4
 
 const (
-	// wantTime is how long a slot is kept after a refusal. Batches and clients try again after a second.
+	// wantTime is how long a slot is kept for a batch after a refusal. Batches try again after a second.
 	wantTime = 2 * time.Second
 	// batchTime is the time over which accounts' running batch calls are averaged.
 	batchTime = 30 * time.Second
@@ -276,15 +267,12 @@ func (u *upstream) batch(now time.Time, account string) *batchCalls {
 const shareTime = 10 * time.Second
 
 // isForOthers reports whether the next slot is reserved for other accounts. The last slot is reserved for accounts
-// without a running call. An account leaves twice the others' averages free, and a slot for each of them that was just
-// refused. But it may have its share of the slots, and half of them if the others do not use these.
+// without a running call. An account leaves twice the others' averages free. But it may have its share of the slots, and
+// half of them if the others do not use these.
 func (u *upstream) isForOthers(now time.Time, account string) bool {
 	own := u.accounts[account]
-	if own == nil || u.limit < leftFree {
+	if own == nil || own.now == 0 || u.limit < leftFree {
 		return false
-	}
-	if own.now == 0 {
-		return u.isKept(now, own)
 	}
 	if u.live >= u.limit-1 {
 		return true
@@ -296,28 +284,12 @@ func (u *upstream) isForOthers(now time.Time, account string) bool {
 	left := float64(u.limit - 1)
 	for _, other := range u.accounts {
 		if other != own {
-			average, wanted := other.average(now), other.wanted(now)
-			needs = append(needs, 2*average+wanted)
-			left -= average + wanted
+			average := other.average(now)
+			needs = append(needs, 2*average)
+			left -= average
 		}
 	}
 	return float64(own.now) >= max(share(u.limit-1, needs), min(left, float64(u.limit/2)))
-}
-
-// isKept reports whether the free slots are kept for accounts that have used less time than this one and were just
-// refused. Without a queue, an account that calls again at once would always get its slot before they try again.
-func (u *upstream) isKept(now time.Time, own *calls) bool {
-	free := u.limit - u.live
-	if free > len(u.accounts) {
-		return false // saves time
-	}
-	kept := 0
-	for _, other := range u.accounts {
-		if other != own && other.now == 0 && other.wanted(now) > 0 && other.average(now) < own.average(now) {
-			kept++
-		}
-	}
-	return kept > 0 && kept >= free
 }
 
 // share returns an account's number of slots if the others use at most as many, or fewer according to their needs.
@@ -345,7 +317,7 @@ func (u *upstream) account(now time.Time, account string) *calls {
 	own := u.accounts[account]
 	if own == nil {
 		maps.DeleteFunc(u.accounts, func(_ string, c *calls) bool {
-			return c.now == 0 && c.average(now) < 0.01 && c.wanted(now) == 0
+			return c.now == 0 && c.average(now) < 0.01
 		})
 		own = &calls{}
 		u.accounts[account] = own
@@ -373,7 +345,6 @@ func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account, now)}
 	if call.Yield == nil {
 		u.addLive(now, call.Account, 1)
-		u.accounts[call.Account].refused = time.Time{}
 	}
 	if u.isFull() {
 		from := &u.slow // the upstream has often finished

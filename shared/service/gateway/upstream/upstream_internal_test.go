@@ -2,12 +2,15 @@ package upstream
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/testkit/await"
 )
 
@@ -52,54 +55,155 @@ func (a *accounts) step() {
 	delete(a.ends, a.now)
 }
 
-// An account that keeps all slots busy must give up its share to one that comes later and tries again after a second.
-func TestLaterAccountGetsItsShare(t *testing.T) {
-	for _, limit := range []int{4, 8, 16, 64} {
-		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second} {
-			a := newAccounts(t)
-			a.server.limit = limit
-			used, share := 0, (limit-1)/2
-			for i := range 3000 {
-				a.step()
-				a.call("first", limit-a.running("first"), length)
-				if i >= 200 && i%10 == 0 {
-					a.call("later", share-a.running("later"), time.Second)
-				}
-				if i >= 1000 {
-					used += a.running("later")
-				}
+// caller has connections that call one server again and again, a pause after each response and a second after each
+// refusal, as Retry-After says. leaves is how long a call waits at most, if it is not 0. An impatient caller does not
+// wait after a refusal.
+type caller struct {
+	account     string
+	connections int
+	length      time.Duration
+	pause       time.Duration
+	leaves      time.Duration
+	impatient   bool
+	later       time.Duration
+}
+
+// crowd runs callers for two minutes beside each other. It returns the started calls of each account in the second
+// minute, and the mean number of slots that were used.
+func crowd(t *testing.T, limit int, queue catalog.Queue, callers ...caller) (started map[string]int, used float64) {
+	t.Helper()
+	started = map[string]int{}
+	synctest.Test(t, func(t *testing.T) {
+		server := newAccounts(t).server
+		server.limit = limit
+		pool := &Pool{fixed: []member{{upstream: server, weight: 1}}, queue: server.queue, random: rand.Float64, now: time.Now}
+		pool.queue.set(pool, &catalog.Inference{Queue: queue})
+		pool.queue.refresh = func() {}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		counted := time.Now().Add(time.Minute)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		call := func(c caller) (ok bool) {
+			patience, cancel := ctx, context.CancelFunc(func() {})
+			if c.leaves > 0 {
+				patience, cancel = context.WithTimeout(ctx, c.leaves)
 			}
-			if got := float64(used) / 2000; got < float64(share)/2 {
-				t.Errorf("%d slots, calls of %v: the later account has %.1f calls, want %d", limit, length, got, share)
+			defer cancel()
+			slot, why := pool.Take(patience, &Call{Account: c.account})
+			if why != nil {
+				return false
+			}
+			begun := time.Now()
+			clock.Wait(ctx, c.length)
+			slot.Release(Result{}, time.Now())
+			mu.Lock()
+			defer mu.Unlock()
+			if !begun.Before(counted) {
+				started[c.account]++
+				used += time.Since(begun).Minutes()
+			}
+			return true
+		}
+		for _, c := range callers {
+			for range c.connections {
+				all.Go(func() {
+					clock.Wait(ctx, c.later)
+					for ctx.Err() == nil {
+						rest := c.pause
+						if !call(c) && !c.impatient {
+							rest = time.Second
+						}
+						clock.Wait(ctx, max(rest, time.Millisecond))
+					}
+				})
+			}
+		}
+		all.Wait()
+	})
+	return started, used
+}
+
+// alike returns accounts whose calls are alike.
+func alike(accounts int, c caller) (all []caller) {
+	for i := range accounts {
+		c.account = string(rune('a' + i))
+		all = append(all, c)
+	}
+	return all
+}
+
+// However many accounts call a server, its slots are used, and each account gets about as much as the others.
+func TestSlotsAreUsedAndShared(t *testing.T) {
+	for _, c := range []struct {
+		limit, accounts, connections int
+		length, pause                time.Duration
+	}{
+		{4, 4, 1, 20 * time.Millisecond, 0}, {4, 5, 1, 20 * time.Millisecond, 0}, {4, 8, 1, 20 * time.Millisecond, 0},
+		{4, 12, 2, 50 * time.Millisecond, 150 * time.Millisecond}, {4, 8, 2, 100 * time.Millisecond, 100 * time.Millisecond},
+		{4, 5, 1, time.Second, 0}, {4, 8, 1, 200 * time.Millisecond, 0}, {4, 5, 1, 5 * time.Second, 0},
+		{8, 12, 1, 20 * time.Millisecond, 0}, {16, 24, 1, 20 * time.Millisecond, 0}, {1, 3, 1, time.Second, 0}, {2, 3, 2, time.Second, 0},
+	} {
+		started, used := crowd(t, c.limit, catalog.Queue{}, alike(c.accounts, caller{connections: c.connections, length: c.length, pause: c.pause})...)
+		least, sum := math.MaxInt, 0
+		for i := range c.accounts {
+			n := started[string(rune('a'+i))]
+			least, sum = min(least, n), sum+n
+		}
+		if used < float64(c.limit)*2/3 || least < sum/c.accounts/2 {
+			t.Errorf("%+v: %.1f slots are used, and one account has %d of %d calls", c, used, least, sum)
+		}
+	}
+}
+
+// Calls that leave before they get a slot keep none free.
+func TestAbandonedCallsReserveNothing(t *testing.T) {
+	for _, queue := range []catalog.Queue{{}, {Calls: 100, Wait: 10 * time.Second}} {
+		victims := alike(6, caller{connections: 2, length: 200 * time.Millisecond})
+		var pokes []caller
+		for _, c := range alike(4, caller{connections: 1, length: 200 * time.Millisecond, pause: 2100 * time.Millisecond}) {
+			c.account, c.leaves = "poke "+c.account, 20*time.Millisecond
+			pokes = append(pokes, c)
+		}
+		_, alone := crowd(t, 4, queue, victims...)
+		if _, beside := crowd(t, 4, queue, append(pokes, victims...)...); beside < 0.8*alone {
+			t.Errorf("queue %+v: %.1f slots are used beside abandoned calls, %.1f without them", queue, beside, alone)
+		}
+	}
+}
+
+// An account that keeps all slots busy must give up its share to one that comes later.
+func TestLaterAccountGetsItsShare(t *testing.T) {
+	for _, limit := range []int{1, 2, 4, 8, 16, 64} {
+		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 9700 * time.Millisecond} {
+			for _, waits := range []bool{true, false} {
+				share := max(1, (limit-1)/2)
+				started, _ := crowd(t, limit, catalog.Queue{},
+					caller{account: "first", connections: limit + 1, length: length, impatient: true},
+					caller{account: "later", connections: share, length: time.Second, later: 20 * time.Second, impatient: !waits})
+				want := float64(share) * 60 / 2
+				if limit < leftFree {
+					want = 60 / (1 + length.Seconds()) / 3
+				}
+				if got := started["later"]; float64(got) < want {
+					t.Errorf("%d slots, calls of %v: the later account has %d calls, want %.0f", limit, length, got, want)
+				}
 			}
 		}
 	}
 }
 
-// If as many accounts are busy as a server has slots, an account with short calls that tries again each second gets the
-// next free slot.
+// If as many accounts are busy as a server has slots, an account with short calls gets the next free slot.
 func TestShortCallsStartBesideManyBusyAccounts(t *testing.T) {
 	for _, limit := range []int{4, 8, 16} {
-		a := newAccounts(t)
-		a.server.limit = limit
-		started, resumes := 0, a.now
-		for i := range 3000 {
-			a.step()
-			for account := range limit {
-				name := string(rune('a' + account))
-				length := 10*time.Second + time.Duration(account)*step // so that they do not end together
-				a.call(name, 2-a.running(name), length)
-			}
-			if i >= 100 && !a.now.Before(resumes) {
-				if a.call("short", 1, step) == 1 {
-					started, resumes = started+1, a.now.Add(3*step)
-				} else {
-					resumes = a.now.Add(time.Second)
-				}
-			}
+		busy := alike(limit, caller{connections: 2, length: 10 * time.Second, impatient: true})
+		for i := range busy {
+			busy[i].length += time.Duration(i) * step // so that they do not end together
 		}
-		if started < 29 {
-			t.Errorf("%d slots: %d calls started in 290 s", limit, started)
+		started, _ := crowd(t, limit, catalog.Queue{},
+			append(busy, caller{account: "short", connections: 1, length: step, pause: 3 * step, later: 10 * time.Second})...)
+		if started["short"] < 6 {
+			t.Errorf("%d slots: %d short calls started in a minute", limit, started["short"])
 		}
 	}
 }
@@ -195,7 +299,7 @@ func TestSlowCallsYield(t *testing.T) {
 func TestCallBeyondItsShareDelaysNobody(t *testing.T) {
 	a := newAccounts(t)
 	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-	a.server.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	a.server.queue.set(pool, &catalog.Inference{Queue: catalog.Queue{Calls: 10, Wait: time.Minute}})
 	a.server.queue.refresh = func() {}
 	a.now = time.Now()
 	a.call("slow", 15, time.Second)
@@ -237,7 +341,7 @@ func TestRejectedCallThatWaitsDelaysNobody(t *testing.T) {
 	pool := &Pool{
 		fixed: []member{{upstream: small, weight: 1}, {upstream: large, weight: 1}}, queue: small.queue, random: rand.Float64, now: time.Now,
 	}
-	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	pool.queue.set(pool, &catalog.Inference{Queue: catalog.Queue{Calls: 10, Wait: time.Minute}})
 	pool.queue.refresh = func() {}
 	if _, ok := small.take(time.Now(), &Call{Account: "long"}); !ok {
 		t.Fatal("no call could start")
@@ -329,6 +433,8 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 			a := newAccounts(t)
 			a.now = time.Now()
 			pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
+			pool.queue.set(pool, &catalog.Inference{})
+			pool.queue.refresh = func() {}
 			ended := 0
 			for range 12 {
 				if _, ok := a.server.take(a.now, &Call{Account: "batch", Yield: func() { ended++ }}); !ok {
@@ -360,7 +466,7 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 func TestRejectedCallDelaysNoBatches(t *testing.T) {
 	a := newAccounts(t)
 	pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-	pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+	pool.queue.set(pool, &catalog.Inference{Queue: catalog.Queue{Calls: 10, Wait: time.Minute}})
 	pool.queue.refresh = func() {}
 	call := Call{Account: "large"}
 	pool.Pause(&call, 10*time.Second)
@@ -385,7 +491,7 @@ func TestFewestCallsGoFirst(t *testing.T) {
 	for _, remaining := range []int{2, 0} {
 		a := newAccounts(t)
 		pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-		pool.queue.set(pool, catalog.Queue{Calls: 10, Wait: time.Minute})
+		pool.queue.set(pool, &catalog.Inference{Queue: catalog.Queue{Calls: 10, Wait: time.Minute}})
 		pool.queue.refresh = func() {}
 		a.server.limit, a.now = 3, time.Now().Add(-10*time.Second)
 		a.call("many", remaining+1, 10*time.Second)
