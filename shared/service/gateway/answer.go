@@ -185,7 +185,7 @@ func (c *completion) rewriteAnswer(edits []jsonedit.Edit, answer gjson.Result, s
 		}
 		return len(edits) <= maxEdits
 	})
-	c.counter.report(used)
+	_, exact := c.counter.report(used)
 	if broken {
 		return nil, errorInAnswer(answer, secret)
 	}
@@ -206,10 +206,11 @@ func (c *completion) rewriteAnswer(edits []jsonedit.Edit, answer gjson.Result, s
 	}
 	c.settle()
 	members := c.missing(id, object, created, named)
-	if used.Exists() {
-		edits = appendUsage(edits, used, c.counts, c.request.Route)
-	} else {
+	switch {
+	case !used.Exists():
 		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.request.Route)))
+	case !exact || c.counts.Estimated > 0 || c.counts.Cost > 0:
+		edits = appendUsage(edits, used, c.counts, c.request.Route)
 	}
 	if len(members) > 0 {
 		edits = append(edits, jsonedit.InsertMembers(answer, members...))

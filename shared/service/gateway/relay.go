@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
@@ -67,7 +66,8 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			if done {
 				return relay.finish(reader)
 			}
-			if len(c.stream.out) < maxUnsent {
+			// The first event is sent immediately, even if others have arrived.
+			if c.stream.hasStarted() && len(c.stream.out) < maxUnsent {
 				continue
 			}
 		case err == io.EOF && relay.started && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
@@ -153,7 +153,14 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return false, errorInAnswer(chunk, r.secret)
 	}
 	outside := len(edits) // the number of edits outside the choices
-	if r.completion.translation == nil && bytes.Contains(e.data, []byte(`"tool_calls"`)) {
+	none, ends, calls := true, false, false
+	jsonedit.ForEach(choices, func(_ string, choice gjson.Result) bool {
+		none = false
+		finished, called := r.completion.counter.addChoice(choice)
+		ends, calls = ends || finished, calls || called
+		return true
+	})
+	if calls && r.completion.translation == nil {
 		edits = r.numberCalls(edits, choices)
 	}
 	if len(edits) > maxEdits {
@@ -163,20 +170,14 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		r.started, r.completion.firstToken = true, r.completion.gateway.config.Now()
 		r.passed = true
 	}
-	none, ends := true, false
-	jsonedit.ForEach(choices, func(_ string, choice gjson.Result) bool {
-		none = false
-		ends = r.completion.counter.addChoice(choice) || ends
-		return true
-	})
 	r.finished = r.finished || ends
 	if used.IsObject() {
-		believed := r.completion.counter.report(used)
-		corrected, found := appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
-		believed = believed && found.members <= maxUsageMembers
-		if none && r.completion.translation != nil {
+		believed, _ := r.completion.counter.report(used)
+		if none && (r.completion.translation != nil || !r.completion.request.IncludeUsage) {
 			return false, nil
 		}
+		corrected, found := appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
+		believed = believed && found.members <= maxUsageMembers
 		if none {
 			r.usage = jsonedit.Append(r.usage[:0], e.data, edits)
 			return false, nil

@@ -140,4 +140,7 @@ var (
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}
 	noStore    = []string{"no-store"}
+	// unbuffered tells proxies such as nginx not to buffer chunks.
+	unbuffered    = []string{"no"}
+	tokensTrailer = []string{"X-Tokens-Used"}
 )

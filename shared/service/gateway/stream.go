@@ -110,10 +110,9 @@ func (s *streamWriter) begin() {
 		header["Content-Type"] = s.kind
 	}
 	header["Cache-Control"] = noStore
-	// Proxies such as nginx must not buffer chunks.
-	header.Set("X-Accel-Buffering", "no")
+	header["X-Accel-Buffering"] = unbuffered
 	if s.trailers {
-		header.Set("Trailer", "X-Tokens-Used")
+		header["Trailer"] = tokensTrailer
 	}
 	s.w.WriteHeader(http.StatusOK)
 }

@@ -286,6 +286,16 @@ func TestChunksAreForwardedImmediately(t *testing.T) {
 	}
 }
 
+func TestFirstChunkDoesNotWaitForTheNext(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, text(eventStream(chunk("x"), chunk("y"), last, used, done)))}})
+	got, err := io.ReadAll(w.startStream(64 << 10))
+	must(t, err)
+	first := eventStream(asSmall(chunk("x")))
+	if want := fmt.Sprintf("\r\n\r\n%x\r\n%s\r\n", len(first), first); !strings.Contains(string(got), want) {
+		t.Errorf("the first chunk is not sent on its own: %q", got)
+	}
+}
+
 // Comments are sent until the first chunk arrives. Later failures are reported within the stream.
 func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	for name, waiting := range map[string]func(*call){

@@ -37,8 +37,8 @@ func (t *tokenCounter) reset() {
 		text: t.text[:0]}
 }
 
-// addChoice counts the text of a choice. It reports whether the choice has a finish reason.
-func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
+// addChoice counts the text of a choice. It reports whether the choice has a finish reason, and whether it calls tools.
+func (t *tokenCounter) addChoice(choice gjson.Result) (finished, calls bool) {
 	jsonedit.ForEach(choice, func(key string, value gjson.Result) bool {
 		switch key {
 		case "delta", "message":
@@ -57,6 +57,7 @@ func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 					t.add(value.Get("name").Str)
 					t.add(value.Get("arguments").Str)
 				case "tool_calls":
+					calls = true
 					jsonedit.ForEach(value, func(_ string, call gjson.Result) bool {
 						t.add(call.Get("function.name").Str)
 						t.add(call.Get("function.arguments").Str)
@@ -72,7 +73,7 @@ func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 		}
 		return true
 	})
-	return finished
+	return finished, calls
 }
 
 func (t *tokenCounter) add(piece string) {
@@ -93,9 +94,10 @@ func (t *tokenCounter) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report records an upstream's usage report. An implausible report also invalidates earlier ones.
-func (t *tokenCounter) report(reported gjson.Result) (believed bool) {
-	return t.take(usageOf(reported))
+// report records an upstream's usage report. An implausible report also invalidates earlier ones. See usageOf for exact.
+func (t *tokenCounter) report(reported gjson.Result) (believed, exact bool) {
+	counts, present, ok, exact := usageOf(reported)
+	return t.take(counts, present, ok), exact
 }
 
 func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed bool) {
@@ -135,37 +137,49 @@ func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 }
 
 // usageOf parses a usage object. present reports whether it contains token counts. ok reports whether they are valid.
-func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
+// exact reports whether it also has all other members that a response needs, each once, and with the same numbers.
+func usageOf(reported gjson.Result) (counts usage.Counts, present, ok, exact bool) {
 	if !reported.IsObject() {
-		return usage.Counts{}, false, false
+		return usage.Counts{}, false, false, false
 	}
-	var prompt, completion gjson.Result
+	var prompt, completion, total, cached, reasoning gjson.Result
+	members, known := 0, 0
 	jsonedit.ForEach(reported, func(key string, value gjson.Result) bool {
+		members++
 		switch key {
 		case "prompt_tokens":
 			prompt = value
 		case "completion_tokens":
 			completion = value
-		case "prompt_tokens_details":
-			counts.CachedTokens, _ = tokens(jsonedit.Member(value, "cached_tokens"))
-		case "completion_tokens_details":
-			counts.ReasoningTokens, _ = tokens(jsonedit.Member(value, "reasoning_tokens"))
+		case "total_tokens":
+			total = value
+		case promptDetails:
+			cached = jsonedit.Member(value, "cached_tokens")
+		case completionDetails:
+			reasoning = jsonedit.Member(value, "reasoning_tokens")
+		case "cost":
+		default:
+			return true
 		}
+		known++
 		return true
 	})
 	if prompt.Type == gjson.Null || completion.Type == gjson.Null {
-		return usage.Counts{}, false, false
+		return usage.Counts{}, false, false, false
 	}
 	var prompted, completed bool
 	counts.PromptTokens, prompted = tokens(prompt)
 	counts.CompletionTokens, completed = tokens(completion)
-	if counts.CachedTokens > counts.PromptTokens {
-		counts.CachedTokens = 0
+	if n, _ := tokens(cached); n <= counts.PromptTokens {
+		counts.CachedTokens = n
 	}
-	if counts.ReasoningTokens > counts.CompletionTokens {
-		counts.ReasoningTokens = 0
+	if n, _ := tokens(reasoning); n <= counts.CompletionTokens {
+		counts.ReasoningTokens = n
 	}
-	return counts, true, prompted && completed
+	exact = known == 5 && members <= maxUsageMembers && isInteger(prompt, counts.PromptTokens) &&
+		isInteger(completion, counts.CompletionTokens) && isInteger(total, billed(counts)) &&
+		isInteger(cached, counts.CachedTokens) && isInteger(reasoning, counts.ReasoningTokens)
+	return counts, true, prompted && completed, exact
 }
 
 // tokens parses a token count, which may be written as 5.0.
