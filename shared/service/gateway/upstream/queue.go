@@ -21,7 +21,7 @@ const busyTime = 2 * queueTick
 // none waits.
 const (
 	briefCalls = 64
-	briefWait  = time.Second
+	briefWait  = 5 * time.Second
 )
 
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue

@@ -175,7 +175,7 @@ func TestAbandonedCallsReserveNothing(t *testing.T) {
 // An account that keeps all slots busy must give up its share to one that comes later.
 func TestLaterAccountGetsItsShare(t *testing.T) {
 	for _, limit := range []int{1, 2, 4, 8, 16, 64} {
-		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 9700 * time.Millisecond} {
+		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second} {
 			for _, waits := range []bool{true, false} {
 				share := max(1, (limit-1)/2)
 				started, _ := crowd(t, limit, catalog.Queue{},
@@ -183,7 +183,7 @@ func TestLaterAccountGetsItsShare(t *testing.T) {
 					caller{account: "later", connections: share, length: time.Second, later: 20 * time.Second, impatient: !waits})
 				want := float64(share) * 60 / 2
 				if limit < leftFree {
-					want = 60 / (1 + length.Seconds()) / 3
+					want = 60 / (1 + length.Seconds()) / 2
 				}
 				if got := started["later"]; float64(got) < want {
 					t.Errorf("%d slots, calls of %v: the later account has %d calls, want %.0f", limit, length, got, want)
