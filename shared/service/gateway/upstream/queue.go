@@ -18,10 +18,11 @@ const queueTick = 100 * time.Millisecond
 const busyTime = 2 * queueTick
 
 // If a row has no queue, up to briefCalls calls wait for briefWait, so that each account gets its turn. With fallbacks,
-// none waits.
+// they wait just long enough to take the slots of batch calls.
 const (
-	briefCalls = 64
-	briefWait  = 5 * time.Second
+	briefCalls   = 64
+	briefWait    = 5 * time.Second
+	fallbackWait = cutEvery + 2*queueTick
 )
 
 // queue holds a model's calls that are waiting for an upstream. Accounts take turns. The queue
@@ -65,8 +66,12 @@ type grant struct {
 func (q *queue) set(pool *Pool, row *catalog.Inference) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pool, q.wait = pool, row.Queue.Wait
-	if row.Queue.Calls == 0 && len(row.Fallbacks) == 0 {
+	switch q.pool = pool; {
+	case row.Queue.Calls > 0:
+		q.wait = row.Queue.Wait
+	case len(row.Fallbacks) > 0:
+		q.wait = fallbackWait
+	default:
 		q.wait = briefWait
 	}
 	q.places.Store(int64(row.Queue.Calls))

@@ -425,15 +425,16 @@ func TestSmallAccountsReserveFewSlots(t *testing.T) {
 // A burst of short calls ends only a few batch calls, also without a queue. Long calls take their slots.
 func TestBurstEndsFewBatchCalls(t *testing.T) {
 	for _, c := range []struct {
-		length time.Duration
-		least  int
-		most   int
-	}{{50 * time.Millisecond, 0, 3}, {time.Minute, 11, 11}} {
+		length    time.Duration
+		least     int
+		most      int
+		fallbacks []string
+	}{{50 * time.Millisecond, 0, 3, nil}, {time.Minute, 11, 11, nil}, {50 * time.Millisecond, 0, 3, []string{"other"}}, {time.Minute, 11, 11, []string{"other"}}} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccounts(t)
 			a.now = time.Now()
 			pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-			pool.queue.set(pool, &catalog.Inference{})
+			pool.queue.set(pool, &catalog.Inference{Fallbacks: c.fallbacks})
 			pool.queue.refresh = func() {}
 			ended := 0
 			for range 12 {
