@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,7 +214,11 @@ func New(c Config, groups ...Group) http.Handler {
 }
 
 func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
-	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
+	detail := "Not Found"
+	if slices.ContainsFunc(catalog.Routes(), func(route catalog.Route) bool { return r.URL.Path == "/v1"+route.Path() }) {
+		detail = "Not Found. The text gateway has another address, which cutroom dev prints."
+	}
+	s.writeDetail(w, r, http.StatusNotFound, detail)
 }
 
 // authenticate identifies the caller by the x-api-key header, or by a client token in the query if

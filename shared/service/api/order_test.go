@@ -29,6 +29,7 @@ func TestChecksFollowContractOrder(t *testing.T) {
 		}
 	}
 	check("no route", post("/v1/job/gen-2.5", ""), 404, "Not Found")
+	check("a route of the text gateway", post("/v1/chat/completions", ""), 404, "Not Found. The text gateway has another address, which cutroom dev prints.")
 	check("no method", w.request("PUT", "/v1/jobs/gen-2.5", "", strings.NewReader(tooLarge)), 405, "Method Not Allowed")
 	check("no key", post("/v1/jobs/gen-9", ""), 401, "An API key is required in the header x-api-key.")
 	check("a malformed key", post("/v1/jobs/gen-9", "sk_x"), 401, "The API key is not valid.")
