@@ -591,7 +591,9 @@ export async function prices(visit) {
   await cost.filter({ hasText: /^Costs about €1\.50$/ }).waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("rain that costs");
   await page.getByRole("button", { name: "Make video" }).click();
-  await page.locator(".made").filter({ hasText: /about €1\.50/ }).waitFor();
+  await page.locator(".share").filter({ hasText: /about €1\.50/ }).waitFor();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   // Without a file, only the price per second is known.
   await page.getByText("Video", { exact: true }).first().click();
   await page.getByRole("button", { name: "New edit" }).click();
