@@ -343,13 +343,14 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 }
 
 // Lambda loads a function's program at every cold start, so it must be small: at most 16.5 MB. The limit for the
-// functions batches and steps is 19 MB, because no client waits for a model's first token from them.
+// functions batches and steps is 19 MB, because no client waits for a model's first token from them. Programs of the
+// tests are 5 % smaller, because nothing is inlined in AWS's packages.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {
-		most := int64(16_500_000)
+		most := int64(15_700_000)
 		if name == "batches" || name == "steps" {
-			most = 19_000_000
+			most = 18_000_000
 		}
 		info, err := os.Stat(program(t, name))
 		must(t, err)
