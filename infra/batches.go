@@ -1,34 +1,11 @@
 package main
 
-import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
-	"github.com/aws/jsii-runtime-go"
-)
-
 const (
 	// stepMemory, in MB, has to hold lines, responses and the parts of a result file.
 	stepMemory = 1024
 	// stepsAtOnce is the steps function's reserved concurrency: the parallel batches, plus one check.
 	stepsAtOnce = 6
 )
-
-// newBatches starts the steps function every five minutes, even while idle, which costs a few cents
-// a month. The function finds batches that wait until a given time, and batches whose process has
-// died. Polling a queue would cost more.
-func (s *stack) newBatches() {
-	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
-		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on waiting batches"),
-		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
-		Targets: &[]awsevents.IRuleTarget{
-			awseventstargets.NewLambdaFunction(s.called("steps"), &awseventstargets.LambdaFunctionProps{
-				// Do not retry, because the next run is in five minutes.
-				RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(5)),
-			}),
-		},
-	})
-}
 
 func (s *stack) startSteps() permission {
 	return permission{actions: []string{"lambda:InvokeFunction"}, resources: s.functionARNs("steps")}

@@ -3,9 +3,6 @@ package main
 import (
 	"strconv"
 
-	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -24,13 +21,7 @@ func (s *stack) newScaling() {
 	if s.functions["scale"] == nil {
 		return
 	}
-	awsevents.NewRule(s.Stack, jsii.String("ScaleSchedule"), &awsevents.RuleProps{
-		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets the number of workers"),
-		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(s.called("scale"), &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
-		})},
-	})
+	s.onSchedule("ScaleSchedule", "Sets the number of workers", "scale", 1)
 }
 
 func (s *stack) fleetRules() map[string]*string {

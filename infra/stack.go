@@ -83,7 +83,6 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newReactions()
 	s.newScaling()
 	s.newWebhooks()
-	s.newBatches()
 
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
