@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/c2patest"
+	"cutroom/shared/testkit/programtest"
 )
 
 type container struct {
@@ -35,7 +36,9 @@ type container struct {
 
 func (w *world) serve(t *testing.T) *container {
 	t.Helper()
-	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
+	media, err := programtest.Build(t.Context(), programs, "cutroom/cmd/media")
+	must(t, err)
+	c := &container{command: exec.Command(media), log: &listening{found: make(chan string, 1)},
 		ended: make(chan struct{})}
 	c.command.Env = slices.Concat(os.Environ(), w.settings, w.endpoint(t, "MediaTaskRole"),
 		[]string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_C2PA_LIBRARY=" + c2patest.Path(t)})

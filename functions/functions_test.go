@@ -29,15 +29,11 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// built is the folder with the built programs. build builds them when first called.
+// programs is the folder with the built programs. build builds the functions there when first called.
 var (
-	built string
-	build = sync.OnceValue(func() error {
-		packages := []string{"cutroom/cmd/worker", "cutroom/cmd/media"}
-		for _, name := range functions.Names() {
-			packages = append(packages, "cutroom/functions/"+name)
-		}
-		return lambdatest.Build(context.Background(), built, packages...)
+	programs string
+	build    = sync.OnceValues(func() (string, error) {
+		return lambdatest.BuildAll(context.Background(), "..", programtest.Folder(programs))
 	})
 )
 
@@ -45,21 +41,19 @@ var local awstest.Shared
 
 func program(t *testing.T, name string) string {
 	t.Helper()
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(built, name)
+	built, err := build()
+	must(t, err)
+	return filepath.Join(built, name, "bootstrap")
 }
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		folder, err := os.MkdirTemp("", "functions-*")
-		if err != nil {
+		var err error
+		if programs, err = os.MkdirTemp("", "functions-*"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(folder)
-		built = filepath.Join(programtest.Folder(folder), "functions")
+		defer os.RemoveAll(programs)
 		if code := local.Main(m); code != 0 {
 			return code
 		}

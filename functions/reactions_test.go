@@ -30,11 +30,14 @@ import (
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/programtest"
 )
 
 func (w *world) work(t *testing.T) {
 	t.Helper()
-	command := exec.Command(program(t, "worker"))
+	worker, err := programtest.Build(t.Context(), programs, "cutroom/cmd/worker")
+	must(t, err)
+	command := exec.Command(worker)
 	command.Env = slices.Concat(os.Environ(), w.settings, w.endpoint(t, "WorkerTaskRole"),
 		[]string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" +
 			t.TempDir()})

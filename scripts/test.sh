@@ -105,8 +105,8 @@ took compile compile
 # has changed, because Go reuses a test's results only while the program's date stays the same.
 export TEST_PROGRAMS="$PWD/.tools/programs"
 link_programs() {
-	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime || return 1
-	for program in cutroom worker realtime; do
+	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime ./cmd/media || return 1
+	for program in cutroom worker realtime media; do
 		cmp -s "$TEST_PROGRAMS/built/$program" "$TEST_PROGRAMS/$program" && continue
 		cp "$TEST_PROGRAMS/built/$program" "$TEST_PROGRAMS/built/new" &&
 			mv "$TEST_PROGRAMS/built/new" "$TEST_PROGRAMS/$program" || return 1

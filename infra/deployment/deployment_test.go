@@ -10,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"cutroom/shared/testkit/await"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/lambdatest"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -60,10 +60,13 @@ func deploy(t *testing.T) *deployed {
 		t.Fatal(err)
 	}
 	d := &deployed{root: root}
-	// If another test has built the program, it is reused.
+	// If another test has built the programs, they are reused.
 	folder := t.TempDir()
-	d.build(t, filepath.Join(programtest.Folder(folder), "deploy"))
-	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
+	d.build(t, programtest.Folder(folder))
+	if d.worker, err = programtest.Build(t.Context(), folder, "cutroom/cmd/worker"); err == nil {
+		d.program, err = servertest.Build(t.Context(), folder)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	d.startCloud(t)
@@ -71,13 +74,14 @@ func deploy(t *testing.T) *deployed {
 	return d
 }
 
-// build builds the functions and the worker into a folder, from the checkout at root.
+// build builds the functions into a folder, from the checkout at root.
 func (d *deployed) build(t *testing.T, folder string) {
 	t.Helper()
-	d.functions, d.worker = filepath.Join(folder, "functions"), filepath.Join(folder, "worker")
-	d.run(t, nil, filepath.Join(d.root, "scripts", "build-functions.sh"), architecture(), d.functions)
-	d.functions = launched(t, d.functions)
-	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
+	built, err := lambdatest.BuildAll(t.Context(), d.root, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.functions = launched(t, built)
 }
 
 func (d *deployed) startCloud(t *testing.T) {
@@ -129,7 +133,7 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	outputs := filepath.Join(folder, "outputs.json")
 	arguments := []string{
 		"deploy", "--require-approval", "never", "--output", filepath.Join(folder, "cdk.out"), "--outputs-file", outputs,
-		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
+		"-c", "stage=" + stage, "-c", "arch=" + lambdatest.Architecture(), "-c", "functions=" + d.functions,
 		// The local AWS buffers responses, runs no containers, and allows one metric per alarm.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
 		// The tests run webhook receivers on this machine.
@@ -190,13 +194,6 @@ func (d *deployed) environment() []string {
 	environment = append(environment, d.cloud.Environment()...)
 	// Tests in package infra check the templates that CDK would validate here.
 	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1", "CDK_VALIDATION=false")
-}
-
-func architecture() string {
-	if runtime.GOARCH == "arm64" {
-		return "arm64"
-	}
-	return "x86_64"
 }
 
 func bounded(t *testing.T) context.Context {

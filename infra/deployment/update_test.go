@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -32,8 +33,12 @@ func TestUpdateLosesNothing(t *testing.T) {
 	before, after := deployed{root: *from}, deployed{root: now}
 	before.build(t, filepath.Join(folder, "before"))
 	before.program = servertest.Program(filepath.Join(folder, "before", "cutroom"))
-	before.run(t, nil, "go", "build", "-o", string(before.program), "./cmd/cutroom")
+	before.worker = filepath.Join(folder, "before", "worker")
+	before.run(t, nil, "go", "build", "-o", filepath.Dir(before.worker)+"/", "./cmd/cutroom", "./cmd/worker")
 	after.build(t, filepath.Join(folder, "after"))
+	if after.worker, err = programtest.Build(t.Context(), folder, "cutroom/cmd/worker"); err != nil {
+		t.Fatal(err)
+	}
 	if after.program, err = servertest.Build(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 type Program string
@@ -23,4 +24,25 @@ func Build(ctx context.Context, folder string, packages ...string) error {
 		return fmt.Errorf("build the functions: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// BuildAll builds all functions of the repository at root as for a deployment, but for this machine. It returns the
+// folder, inside the given folder, that has a folder with the program bootstrap for each function. Programs that are up
+// to date are not linked again.
+func BuildAll(ctx context.Context, root, folder string) (string, error) {
+	built := filepath.Join(folder, "lambda")
+	build := exec.CommandContext(ctx, filepath.Join(root, "scripts", "build-functions.sh"), Architecture(), built)
+	build.Env = append(os.Environ(), "FUNCTIONS_OS="+runtime.GOOS)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the functions: %w\n%s", err, out)
+	}
+	return built, nil
+}
+
+// Architecture returns Lambda's name for this machine's processor.
+func Architecture() string {
+	if runtime.GOARCH == "arm64" {
+		return "arm64"
+	}
+	return "x86_64"
 }
