@@ -9,6 +9,8 @@ export const env = process.env;
 const require = createRequire(join(env.PACKAGES, "/"));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+// These rules of axe take much time, and their findings are never serious.
+const mild = ["aria-allowed-role", "heading-order", "landmark-unique", "presentation-role-conflict", "region"];
 
 export const media = name => join(env.MEDIA, name);
 export const patience = +env.PATIENCE || 120_000; // milliseconds
@@ -92,7 +94,8 @@ export class Visit {
     // Wait for color transitions to end.
     await frame.evaluate(() => Promise.allSettled(document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity).map(one => one.finished)));
     if (!await frame.evaluate(() => "axe" in window)) await frame.evaluate(axe);
-    const found = await frame.evaluate(async () => (await window.axe.run(document, { iframes: false, preload: false, resultTypes: ["violations"] })).violations.filter(one => one.impact === "serious" || one.impact === "critical").map(one => `${one.id}: ${one.help}\n    ${one.nodes.map(node => `${node.html} ${node.any.map(part => part.message).join(" ")}`).join("\n    ")}`));
+    const options = { iframes: false, preload: false, resultTypes: ["violations"], rules: Object.fromEntries(mild.map(rule => [rule, { enabled: false }])) };
+    const found = await frame.evaluate(async options => (await window.axe.run(document, options)).violations.filter(one => one.impact === "serious" || one.impact === "critical").map(one => `${one.id}: ${one.help}\n    ${one.nodes.map(node => `${node.html} ${node.any.map(part => part.message).join(" ")}`).join("\n    ")}`), options);
     check(found.length === 0, `axe, ${what}:\n  ${found.join("\n  ")}`);
   }
 
