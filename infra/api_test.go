@@ -166,7 +166,7 @@ func checkMethod(t *testing.T, name string, method resource, want way) {
 }
 
 func TestGatewayErrorsHaveAPIFormat(t *testing.T) {
-	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://app.example.com"})
+	made := synthesize(t, contextOfChoices)
 	statuses := map[string]string{
 		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404",
 		"RESOURCE_NOT_FOUND": "404",
@@ -243,7 +243,7 @@ func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 }
 
 func TestAPIsAreLoggedAndThrottled(t *testing.T) {
-	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "requestsPerSecond": "20", "burst": "30"})
+	made := synthesize(t, contextOfChoices)
 	made.AllResourcesProperties(jsii.String("AWS::ApiGateway::Stage"), map[string]any{
 		"StageName":        "live",
 		"AccessLogSetting": assertions.Match_ObjectLike(&map[string]any{"Format": accessLogFormat}),

@@ -31,7 +31,7 @@ var schedules = map[string]float64{
 
 // docs/cost.md shows the result.
 func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
-	made := synthesize(t, nil)
+	made := synthesize(t, contextOfPreviews)
 	dollars := 0.0
 	for name, r := range made.resources {
 		switch r.Type {

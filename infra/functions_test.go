@@ -81,17 +81,18 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 	}
 }
 
+var contextOfPolicies = map[string]any{
+	"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
+	"webrtc": "true", "turn": "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,
+	"mediaDomain":         "media.example.com",
+	"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
+	"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
+	"workerImage":         "worker", "realtimeImage": "realtime", "ingestImage": "media",
+}
+
 // testdata/policies.json lists each role's permissions, so that a diff shows every change.
 func TestRolesHaveTheListedPermissions(t *testing.T) {
-	made := synthesize(t, map[string]any{
-		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
-		"webrtc": "true", "turn": "turns:turn.example.com:443", "turnSecret": turnSecretOfTests,
-		"mediaDomain":         "media.example.com",
-		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
-		"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
-		"workerImage":         "worker", "realtimeImage": "realtime", "ingestImage": "media",
-	})
-	holdPolicies(t, made, synthesizeGPU(t, nil))
+	holdPolicies(t, synthesize(t, contextOfPolicies), synthesizeGPU(t, nil))
 }
 
 // permissions returns a line for each action that a role may perform on a resource.

@@ -109,7 +109,7 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 // While the GPUs are being prepared, the service's stack does not change, so the preview workers remain. A later
 // deployment removes them, after the GPUs have started.
 func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
-	without := synthesize(t, map[string]any{"workerImage": "worker"})
+	without := synthesize(t, contextOfPreviews)
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
 	if !reflect.DeepEqual(withoutCode(without), withoutCode(prepared)) {
 		t.Error("preparing GPUs changes the service's stack")

@@ -82,7 +82,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 
 // By default live video is off, and only the load balancer can reach a task.
 func TestLiveVideoIsOptional(t *testing.T) {
-	made := synthesize(t, liveContext(nil))
+	made := containersOf(t)
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
 		t.Errorf("the open ports are %q", open)
 	}
@@ -163,10 +163,7 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 
 // Relays have a secret that the task may read.
 func TestLiveVideoUsesConfiguredRelays(t *testing.T) {
-	made := synthesize(t, liveContext(map[string]any{
-		"webrtc": "true",
-		"turn":   "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,
-	}))
+	made := synthesize(t, contextOfPolicies)
 	variables, _ := made.realtimeTask(t)
 	if variables["CUTROOM_RTC_TURN"] != "turns:turn.example.com:443?transport=tcp,turn:turn.example.com" ||
 		variables["CUTROOM_RTC_TURN_SECRET_ARN"] != turnSecretOfTests {

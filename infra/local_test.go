@@ -7,16 +7,10 @@ import (
 	"cutroom/functions"
 )
 
-// local returns the context for deploying local functions, with additional options.
-func local(context map[string]any) map[string]any {
-	all := map[string]any{
-		"watch": "off", "worker": "none", "streaming": "off",
-		"endpoint": "http://host.docker.internal:4566", "publicEndpoint": "http://127.0.0.1:4566",
-	}
-	for key, value := range context {
-		all[key] = value
-	}
-	return all
+// contextOfLocal describes a deployment of local functions.
+var contextOfLocal = map[string]any{
+	"watch": "off", "worker": "none", "streaming": "off", "stage": "mine",
+	"endpoint": "http://host.docker.internal:4566", "publicEndpoint": "http://127.0.0.1:4566",
 }
 
 // SAM ignores the API's binary media types. It uses the methods' integrations to decide which bodies are binary, so
@@ -27,7 +21,7 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 		context           map[string]any
 		handling, content any
 	}{
-		{"local", local(nil), "CONVERT_TO_BINARY", "*/*"},
+		{"local", contextOfLocal, "CONVERT_TO_BINARY", "*/*"},
 		{"buffered in AWS", map[string]any{"watch": "off", "worker": "none", "streaming": "off"}, nil, nil},
 		{"streaming in AWS", map[string]any{"watch": "off", "workerImage": "worker"}, nil, nil},
 	} {
@@ -45,7 +39,7 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 
 // Local function runners do not resolve references, so all settings are literal in every stage.
 func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
-	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
+	for _, f := range synthesize(t, contextOfLocal).of(t, "AWS::Lambda::Function") {
 		name, _ := f.Properties["FunctionName"].(string)
 		if !strings.HasPrefix(name, "cutroom-mine-") {
 			t.Errorf("a function has the name %v", f.Properties["FunctionName"])
@@ -64,8 +58,8 @@ func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 
 // Functions that sign URLs know the address at which clients reach the bucket.
 func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
-	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
-		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
+	for _, f := range synthesize(t, contextOfLocal).of(t, "AWS::Lambda::Function") {
+		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-mine-")
 		var want any
 		if name == "files" || name == "content" || name == "batches" {
 			want = "http://127.0.0.1:4566"
@@ -79,17 +73,17 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 // Every function can be invoked locally, even the function wake, although no workers are deployed.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
-	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
+	for _, f := range synthesize(t, contextOfLocal).of(t, "AWS::Lambda::Function") {
 		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
-		found[strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")] = variables
+		found[strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-mine-")] = variables
 	}
 	for _, name := range functions.Names() {
 		if found[name] == nil {
 			t.Errorf("%s does not exist", name)
 		}
 	}
-	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" ||
-		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
+	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-mine" ||
+		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-mine-worker" {
 		t.Errorf("wake receives %v", wake)
 	}
 	// There are no workers to wake.

@@ -16,6 +16,7 @@ func TestNamesStayWithinMaximumLength(t *testing.T) {
 		"stage": stage, "protect": "false", "tracing": "on", "realtime": "true", "ingest": "fargate",
 		"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
 		"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
+		"workerImage": "worker", "ingestImage": "media", "realtimeImage": "realtime",
 	})
 	seen := map[string]bool{}
 	for kind, path := range map[string][]string{
@@ -56,7 +57,7 @@ func TestGlobalNamesContainTheRegion(t *testing.T) {
 // Lambda stops a function that has invoked itself sixteen times in a row. A webhook's later
 // attempts take 24 or more invocations, and a long batch takes any number.
 func TestLoopingFunctionsMayInvokeThemselves(t *testing.T) {
-	made := synthesize(t, nil)
+	made := synthesize(t, contextOfPreviews)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		want := "Terminate"
 		switch f.Properties["FunctionName"] {
@@ -80,7 +81,7 @@ func TestNamesOfSecretsAreNotPartialARNs(t *testing.T) {
 
 // An update of 0.1.0 with secretName=secret changes nothing about its secret, so CloudFormation does not replace it.
 func TestSecretOfEarlierVersionIsKept(t *testing.T) {
-	made := synthesize(t, map[string]any{"secretName": "secret", "worker": "none"}).of(t, "AWS::SecretsManager::Secret")
+	made := synthesize(t, contextOfChoices).of(t, "AWS::SecretsManager::Secret")
 	secret := maps.Clone(made["SecretA720EF05"].Properties)
 	delete(secret, "Tags")
 	if want := map[string]any{"Name": "cutroom-dev-secret", "Description": "Seals page cursors and signs webhooks",

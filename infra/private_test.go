@@ -46,7 +46,7 @@ func TestPrivateStageHasNoPublicAddress(t *testing.T) {
 // A deployer chooses the networks' address blocks, or gives subnets for the GPUs too.
 func TestNetworksFitTheDeployersPlan(t *testing.T) {
 	for cidr, made := range map[string]template{
-		"10.20.0.0/16": synthesize(t, map[string]any{"networkCidr": "10.20.0.0/16", "workerImage": "worker"}),
+		"10.20.0.0/16": synthesize(t, contextOfChoices),
 		"10.30.0.0/18": synthesizeGPU(t, map[string]any{"gpu.networkCidr": "10.30.0.0/18"}),
 	} {
 		if got := made.only(t, "AWS::EC2::VPC")["CidrBlock"]; got != cidr {

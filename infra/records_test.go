@@ -92,12 +92,11 @@ func TestBlobsArePrivate(t *testing.T) {
 
 // If content redirects to the bucket, CORS must allow all origins, because browsers send no origin after a redirect.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
-	made := synthesize(t,
-		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
+	made := synthesize(t, contextOfChoices)
 	made.HasResourceProperties(jsii.String("AWS::S3::Bucket"),
 		map[string]any{"CorsConfiguration": map[string]any{"CorsRules": []any{
 			assertions.Match_ObjectLike(
-				&map[string]any{"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://a.example.com"}}),
+				&map[string]any{"AllowedMethods": []any{"PUT"}, "AllowedOrigins": []any{"https://app.example.com"}}),
 			assertions.Match_ObjectLike(
 				&map[string]any{"AllowedMethods": []any{"GET", "HEAD"}, "AllowedOrigins": []any{"*"},
 					"AllowedHeaders": []any{"*"}}),
@@ -152,7 +151,7 @@ func TestStateMachineRunsTheJobsDefinition(t *testing.T) {
 
 // With keepVersions, deleted and replaced objects remain for some days, so that they can be brought back.
 func TestBucketKeepsVersionsForDays(t *testing.T) {
-	made := synthesize(t, map[string]any{"keepVersions": "7", "worker": "none", "watch": "off"})
+	made := synthesize(t, contextOfChoices)
 	bucket := made.only(t, "AWS::S3::Bucket")
 	rules := list(at(bucket, "LifecycleConfiguration", "Rules"))
 	last := rules[len(rules)-1]
@@ -160,7 +159,7 @@ func TestBucketKeepsVersionsForDays(t *testing.T) {
 		at(last, "NoncurrentVersionExpiration", "NoncurrentDays") != 7.0 {
 		t.Errorf("the bucket has %v and %v", bucket["VersioningConfiguration"], last)
 	}
-	if at(synthesize(t, nil).only(t, "AWS::S3::Bucket"), "VersioningConfiguration") != nil {
+	if at(synthesize(t, contextOfPreviews).only(t, "AWS::S3::Bucket"), "VersioningConfiguration") != nil {
 		t.Error("by default the bucket keeps versions")
 	}
 }

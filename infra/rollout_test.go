@@ -71,7 +71,7 @@ func TestBrokenFunctionsAreRolledBack(t *testing.T) {
 		"Qualifier":            map[string]any{"Fn::Select": assertions.Match_AnyValue()}, // of the alias's ARN
 		"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 300,
 	})
-	direct := synthesize(t, nil)
+	direct := synthesize(t, contextOfPreviews)
 	direct.ResourceCountIs(jsii.String("AWS::Lambda::Alias"), jsii.Number(0))
 	// A mapping with another id would read the streams from the start again.
 	if want, got := direct.of(t, "AWS::Lambda::EventSourceMapping"), made.of(t, "AWS::Lambda::EventSourceMapping"); !slices.Equal(sortedKeys(want), sortedKeys(got)) {

@@ -39,7 +39,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 			t.Errorf("%s does not lead to the runbook: %q", name, description)
 		}
 	}
-	for _, alarm := range synthesize(t, map[string]any{"workerImage": "worker"}).of(t, "AWS::CloudWatch::Alarm") {
+	for _, alarm := range synthesize(t, contextOfPreviews).of(t, "AWS::CloudWatch::Alarm") {
 		if name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-"); !slices.Contains(made, name) {
 			t.Errorf("%s is missing in a deployment with all options", name)
 		}

@@ -19,7 +19,7 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 		cluster string
 	}{
 		"preview workers": {
-			map[string]any{"workerMax": "7"},
+			contextOfChoices,
 			map[string]string{"MIN": "0", "MAX": "7", "BACKLOG": "2", "IDLE": "10"}, "cutroom-dev",
 		},
 		"GPUs": {
@@ -69,7 +69,7 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 // Every program that accepts jobs wakes the workers, because start events of executions are delivered only on a
 // best-effort basis.
 func TestProgramsThatAcceptJobsWakeWorkers(t *testing.T) {
-	made := synthesize(t, nil)
+	made := synthesize(t, contextOfPreviews)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := fmt.Sprint(f.Properties["FunctionName"])
 		if name != "cutroom-dev-jobs" && name != "cutroom-dev-images" {
@@ -82,7 +82,7 @@ func TestProgramsThatAcceptJobsWakeWorkers(t *testing.T) {
 }
 
 func TestBusyWorkerIsNotStopped(t *testing.T) {
-	made := synthesize(t, nil)
+	made := synthesize(t, contextOfPreviews)
 	service := made.only(t, "AWS::ECS::Service")
 	if service["AvailabilityZoneRebalancing"] != "DISABLED" || service["DesiredCount"] != nil {
 		t.Errorf("zones are balanced: %v; %v tasks", service["AvailabilityZoneRebalancing"], service["DesiredCount"])
@@ -91,7 +91,7 @@ func TestBusyWorkerIsNotStopped(t *testing.T) {
 
 // Workers return their jobs when Fargate takes its spare capacity back.
 func TestWorkersRunOnSpareCapacity(t *testing.T) {
-	made := synthesize(t, map[string]any{"workerSpot": "true", "workerImage": "worker"})
+	made := synthesize(t, contextOfChoices)
 	service := made.only(t, "AWS::ECS::Service")
 	if service["LaunchType"] != nil || fmt.Sprint(service["CapacityProviderStrategy"]) != "[map[CapacityProvider:FARGATE_SPOT Weight:1]]" {
 		t.Errorf("the workers run on %v %v", service["LaunchType"], service["CapacityProviderStrategy"])

@@ -265,16 +265,11 @@ func TestServicesHaveTheirPermissions(t *testing.T) {
 		made  template
 		kinds []string
 	}{
-		"default": {synthesize(t, map[string]any{"workerImage": "worker", "alarmEmail": "ops@example.com"}),
+		"default": {synthesize(t, contextOfChoices),
 			[]string{"trust", "event source", "alarm", "state Dispatch", "invocation by s3.amazonaws.com",
 				"invocation by events.amazonaws.com", "invocation by apigateway.amazonaws.com"}},
-		"containers": {synthesize(t, map[string]any{
-			"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
-			"mediaDomain": "media.example.com", "workerImage": "worker", "realtimeImage": "realtime", "ingestImage": "media",
-			"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
-			"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
-		}), []string{"trust"}},
-		"GPUs": {synthesizeGPU(t, nil), []string{"trust"}},
+		"containers": {containersOf(t), []string{"trust"}},
+		"GPUs":       {synthesizeGPU(t, nil), []string{"trust"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.made.services(t)

@@ -104,6 +104,17 @@ type template struct {
 // time, and several tests read the same template.
 var templates = map[string]template{}
 
+// contextOfPreviews describes a service whose preview workers have an image, because building one takes longer.
+var contextOfPreviews = map[string]any{"workerImage": "worker"}
+
+// contextOfChoices has options that do not affect each other, so that their tests share a template.
+var contextOfChoices = map[string]any{
+	"workerImage": "worker", "workerSpot": "true", "workerMax": "7", "networkCidr": "10.20.0.0/16",
+	"networkZones": "eu-west-1c, eu-west-1a", "tags": "team=media,cost-center=4=2", "alarmEmail": "ops@example.com",
+	"origins": "https://app.example.com", "contentRedirect": "true", "keepVersions": "7", "requestsPerSecond": "20",
+	"burst": "30", "secretName": "secret",
+}
+
 // synthesize returns the stack's template for a context. Tests share the template, so they must not change it or run
 // in parallel.
 func synthesize(t *testing.T, context map[string]any) template {

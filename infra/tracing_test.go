@@ -13,12 +13,8 @@ import (
 // Traces cost money, so they are off by default. When they are on, every program and service that
 // handles a job sends them.
 func TestTracesAreOptional(t *testing.T) {
-	for tracing, want := range map[string]bool{"off": false, "on": true} {
-		made := synthesize(t, map[string]any{
-			"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",
-			"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/b",
-			"tracing": tracing,
-		})
+	for tracing, made := range map[string]template{"off": containersOf(t), "on": synthesize(t, tracedContext)} {
+		want := tracing == "on"
 		for id, f := range made.of(t, "AWS::Lambda::Function") {
 			if active := at(f.Properties, "TracingConfig", "Mode") == "Active"; active != want {
 				t.Errorf("tracing %s: %s is traced: %t", tracing, id, active)

@@ -78,7 +78,7 @@ func TestLongEditRaisesNoAlarm(t *testing.T) {
 		{"a job that nobody takes", []queued{{1, 60, 60}}, 5, 3},
 		{"a job that waits behind a long edit", []queued{{0, 0, 9}, {4, 9, 12}}, 6, 5},
 	}
-	made := synthesize(t, map[string]any{"workerImage": "worker"})
+	made := synthesize(t, contextOfPreviews)
 	for _, lane := range []struct {
 		name   string
 		window int

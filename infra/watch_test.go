@@ -32,7 +32,7 @@ var contextOfContainers = map[string]any{
 	"ingest": "fargate", "realtime": "true", "workerImage": "worker", "ingestImage": "media", "realtimeImage": "realtime",
 	"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
 	"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
-	"ingestTasks": "3", "realtimeTasks": "2",
+	"ingestTasks": "3", "realtimeTasks": "2", "webAcl": aclOfTests,
 }
 
 func containersOf(t *testing.T) template {
@@ -97,7 +97,7 @@ func TestLoadBalancersHaveAlarms(t *testing.T) {
 
 // Lambda keeps a failed change of a table until it is a day old. Before that, an alarm on its age fires.
 func TestChangesOfTablesAreNotDropped(t *testing.T) {
-	made := synthesize(t, nil)
+	made := synthesize(t, contextOfPreviews)
 	for id, mapping := range made.of(t, "AWS::Lambda::EventSourceMapping") {
 		source, _ := at(mapping.Properties, "EventSourceArn", "Fn::GetAtt").([]any)
 		if len(source) < 2 || source[1] != "StreamArn" {
@@ -123,7 +123,7 @@ func TestLogsCountErrorsAndThrottles(t *testing.T) {
 		made template
 		want map[string]string
 	}{
-		"functions": {synthesize(t, map[string]any{"workerImage": "worker"}), map[string]string{
+		"functions": {synthesize(t, contextOfPreviews), map[string]string{
 			"MediaErrorsFilter":  `{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`,
 			"ImageErrorsFilter":  `{ ($.msg = "request") && ($.status = 503) && ($.refusal NOT EXISTS) }`,
 			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
@@ -157,7 +157,7 @@ func TestLogsCountErrorsAndThrottles(t *testing.T) {
 }
 
 func TestWorkersAcceptNoConnections(t *testing.T) {
-	made := synthesize(t, map[string]any{"workerImage": "worker"})
+	made := synthesize(t, contextOfPreviews)
 	for _, group := range made.of(t, "AWS::EC2::SecurityGroup") {
 		if group.Properties["SecurityGroupIngress"] != nil {
 			t.Errorf("workers accept connections: %v", group.Properties["SecurityGroupIngress"])
@@ -217,13 +217,12 @@ func TestForgottenGPURaisesAnAlarm(t *testing.T) {
 	}
 }
 
+const aclOfTests = "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/calls/1"
+
 func TestWebACLFiltersEveryEntryPoint(t *testing.T) {
-	const acl = "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/calls/1"
-	context := map[string]any{"webAcl": acl}
-	maps.Copy(context, contextOfContainers)
 	filtered := map[string]bool{}
-	for _, association := range synthesize(t, context).of(t, "AWS::WAFv2::WebACLAssociation") {
-		if association.Properties["WebACLArn"] != acl {
+	for _, association := range containersOf(t).of(t, "AWS::WAFv2::WebACLAssociation") {
+		if association.Properties["WebACLArn"] != aclOfTests {
 			t.Errorf("the web ACL is %v", association.Properties["WebACLArn"])
 		}
 		filtered[regexp.MustCompile(`(Media|Inference|Realtime)(Api|Balancer)`).FindString(fmt.Sprint(association.Properties["ResourceArn"]))] = true
@@ -236,7 +235,7 @@ func TestWebACLFiltersEveryEntryPoint(t *testing.T) {
 // The deployer's tags are on every stack's resources, next to the service's own tags.
 func TestDeployersTagsAreOnResources(t *testing.T) {
 	for name, made := range map[string]template{
-		"service": synthesize(t, map[string]any{"tags": "team=media,cost-center=4=2", "workerImage": "worker"}),
+		"service": synthesize(t, contextOfChoices),
 		"GPUs":    synthesizeGPU(t, map[string]any{"tags": "team=media,cost-center=4=2"}),
 	} {
 		tags := map[any]any{}

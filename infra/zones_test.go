@@ -34,8 +34,8 @@ func TestZonesAreConfigurable(t *testing.T) {
 		context map[string]any
 		want    string
 	}{
-		"workers":          {service, map[string]any{"workerImage": "worker"}, "0 1"},
-		"workers by names": {service, map[string]any{"workerImage": "worker", "networkZones": "eu-west-1c, eu-west-1a"}, "eu-west-1a eu-west-1c"},
+		"workers":          {service, contextOfPreviews, "0 1"},
+		"workers by names": {service, contextOfChoices, "eu-west-1a eu-west-1c"},
 		"GPUs":             {gpus, nil, "0 1 2"},
 		"GPUs in two":      {gpus, map[string]any{"gpu.zones": "2"}, "0 1"},
 		"GPUs by names":    {gpus, map[string]any{"gpu.zones": "us-east-1b,us-east-1d"}, "us-east-1b us-east-1d"},
@@ -70,7 +70,7 @@ func TestInstancesFallBackInOrder(t *testing.T) {
 }
 
 func TestDefaultSecurityGroupsAllowNothing(t *testing.T) {
-	for _, made := range []template{synthesize(t, map[string]any{"workerImage": "worker"}), synthesizeGPU(t, nil)} {
+	for _, made := range []template{synthesize(t, contextOfPreviews), synthesizeGPU(t, nil)} {
 		network := slices.Collect(maps.Keys(made.of(t, "AWS::EC2::VPC")))[0]
 		group := made.only(t, "Custom::VpcRestrictDefaultSG")["DefaultSecurityGroupId"]
 		if want := []any{network, "DefaultSecurityGroup"}; !reflect.DeepEqual(at(group, "Fn::GetAtt"), any(want)) {
