@@ -35,7 +35,9 @@ func Append(out, text []byte, edits []Edit) []byte {
 }
 
 func sortEdits(edits []Edit) {
-	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
+	if len(edits) > 1 {
+		slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
+	}
 }
 
 // Edited is a JSON text whose edits are applied during writing, so that only one copy is in memory.
@@ -103,38 +105,31 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 		}
 		return
 	}
-	isObject, ends := text[0] == '{', value.Indexes
-	for i := 1; ; {
+	if len(value.Indexes) > 0 {
+		forEachRecorded(value, visit)
+		return
+	}
+	for i, isObject := 1, text[0] == '{'; ; {
 		i = skipSeparators(text, i)
 		if i >= len(text) || text[i] == '}' || text[i] == ']' {
 			return
 		}
-		var end, escaped int
-		var inside []int
-		name, known := "", len(ends) > 0
+		name := ""
 		if isObject {
-			if known {
-				end, escaped = ends[0]>>1-value.Index, ends[0]&1
-			} else if end, escaped = endOf(text, i); end == invalid {
+			end, escaped := endOf(text, i)
+			if end == invalid {
 				return
 			}
-			if name = text[i+1 : end-1]; escaped > 0 {
-				name = gjson.Parse(text[i:end]).Str
-			}
+			name = content(text[i:end], escaped)
 			i = skipSeparators(text, end)
 		}
-		if known {
-			end, escaped = ends[1]>>1-value.Index, ends[1]&1
-			last := numbers + ends[2]
-			inside, ends = ends[numbers:last:last], ends[last:]
-		} else if end, escaped = endOf(text, i); end == invalid {
+		end, escaped := endOf(text, i)
+		if end == invalid {
 			return
 		}
-		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i, Indexes: inside}
+		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i}
 		if visited.Type == gjson.String {
-			if visited.Str = text[i+1 : end-1]; escaped > 0 {
-				visited.Str = gjson.Parse(visited.Raw).Str
-			}
+			visited.Str = content(visited.Raw, escaped)
 		}
 		if i = end; !visit(name, visited) {
 			return
@@ -142,11 +137,45 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 	}
 }
 
+// forEachRecorded is ForEach for a value whose parser has recorded where its members or elements end.
+func forEachRecorded(value gjson.Result, visit func(name string, value gjson.Result) bool) {
+	text, ends, isObject := value.Raw, value.Indexes, value.Raw[0] == '{'
+	for i, at := 1, 0; at < len(ends); {
+		i = skipSeparators(text, i)
+		name := ""
+		if isObject {
+			end := ends[at]>>1 - value.Index
+			name = content(text[i:end], ends[at]&1)
+			i = skipSeparators(text, end)
+		}
+		end, escaped, inside := ends[at+1]>>1-value.Index, ends[at+1]&1, at+numbers
+		at = inside + ends[at+2]
+		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i}
+		switch visited.Type {
+		case gjson.String:
+			visited.Str = content(visited.Raw, escaped)
+		case gjson.JSON:
+			visited.Indexes = ends[inside:at:at]
+		}
+		if i = end; !visit(name, visited) {
+			return
+		}
+	}
+}
+
+// content returns the content of a string. escaped is 1 if it has escapes.
+func content(raw string, escaped int) string {
+	if escaped > 0 {
+		return gjson.Parse(raw).Str
+	}
+	return raw[1 : len(raw)-1]
+}
+
 // endOf returns the index after the value at index i of a text that is not recorded. escaped is 1 for a string with
 // escapes.
 func endOf(text string, i int) (end, escaped int) {
 	parser := Parser{text: unsafe.Slice(unsafe.StringData(text), len(text)), full: true}
-	return parser.value(i, 0)
+	return parser.value(i)
 }
 
 // typeOf returns the type of the value that begins with a character.

@@ -56,35 +56,44 @@ func (p *Parser) ParseObject(text []byte) (object gjson.Result, ok bool) {
 }
 
 func (p *Parser) object() (object gjson.Result, ok bool) {
-	start, end := p.skipSpace(0), invalid
-	if p.at(start) == '{' {
-		end = p.nested(start, 1)
+	start, c := skipSpace(p.text, 0)
+	if c != '{' {
+		return object, false
 	}
-	if ok = end != invalid && p.skipSpace(end) == len(p.text); ok {
-		object = gjson.Result{Type: gjson.JSON, Raw: unsafeString(p.text[start:end]), Index: start}
+	end := p.nested(start, 1)
+	if end == invalid {
+		return object, false
 	}
-	return object, ok
+	if rest, _ := skipSpace(p.text, end); rest < len(p.text) {
+		return object, false
+	}
+	return gjson.Result{Type: gjson.JSON, Raw: unsafeString(p.text[start:end]), Index: start}, true
 }
 
 // at returns the character at an index, or 0 at the end of the text.
-func (p *Parser) at(i int) byte {
-	if i < len(p.text) {
-		return p.text[i]
+func at(text []byte, i int) byte {
+	if i < len(text) {
+		return text[i]
 	}
 	return 0
 }
 
-func (p *Parser) skipSpace(i int) int {
-	for c := p.at(i); c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t'); c = p.at(i) {
-		i++
+// skipSpace returns the index of the next character that is not a space, and that character, or 0 at the end of the text.
+func skipSpace(text []byte, i int) (next int, c byte) {
+	for ; i < len(text); i++ {
+		if c = text[i]; c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return i, c
+		}
 	}
-	return i
+	return i, 0
 }
 
 // nested returns the index after the object or array at index i, or invalid.
 func (p *Parser) nested(i, depth int) (end int) {
-	isObject, closing := p.text[i] == '{', p.text[i]+2 // in ASCII
-	if i = p.skipSpace(i + 1); p.at(i) == closing {
+	text := p.text
+	isObject, closing := text[i] == '{', text[i]+2 // in ASCII
+	i, c := skipSpace(text, i+1)
+	if c == closing {
 		return i + 1
 	}
 	first, known := len(p.names), map[string]bool(nil)
@@ -98,25 +107,33 @@ func (p *Parser) nested(i, depth int) (end int) {
 				break
 			}
 			name = 2*end + escaped
-			if i = p.skipSpace(end); p.at(i) != ':' {
+			if i, c = skipSpace(text, end); c != ':' {
 				break
 			}
-			i = p.skipSpace(i + 1)
+			i, c = skipSpace(text, i+1)
 		}
-		if end, escaped = p.value(i, depth); end == invalid {
+		switch c {
+		case '"':
+			end, escaped = p.string(i)
+		case '{', '[':
+			end, escaped = p.nested(i, depth+1), 0
+		default:
+			end, escaped = p.word(i), 0
+		}
+		if end == invalid {
 			break
 		}
 		if !p.full {
 			p.ends[own], p.ends[own+1], p.ends[own+2] = name, 2*end+escaped, len(p.ends)-own-numbers
 		}
-		if i = p.skipSpace(end); p.at(i) == closing {
+		if i, c = skipSpace(text, end); c == closing {
 			p.names = p.names[:first]
 			return i + 1
 		}
-		if p.at(i) != ',' {
+		if c != ',' {
 			break
 		}
-		i = p.skipSpace(i + 1)
+		i, c = skipSpace(text, i+1)
 	}
 	return invalid
 }
@@ -128,69 +145,75 @@ func (p *Parser) repeats(i, end, escaped, first int, known *map[string]bool) boo
 	if escaped > 0 {
 		name = gjson.Parse(unsafeString(p.text[i:end])).Str
 	}
-	if own := p.names[first:]; len(own) < maxListed && slices.Contains(own, name) || (*known)[name] {
-		return true
-	} else if len(own) == maxListed && *known == nil {
+	own := p.names[first:]
+	if len(own) < maxListed {
+		p.names = append(p.names, name)
+		return slices.Contains(own, name)
+	}
+	if *known == nil {
 		*known = map[string]bool{}
 		for _, each := range own {
 			(*known)[each] = true
 		}
-		return p.repeats(i, end, escaped, first, known)
 	}
-	if *known != nil {
-		(*known)[name] = true
-	} else {
-		p.names = append(p.names, name)
-	}
-	return false
+	repeated := (*known)[name]
+	(*known)[name] = true
+	return repeated
 }
 
 // value returns the index after the value at index i, or invalid. escaped is 1 for a string with escapes.
-func (p *Parser) value(i, depth int) (end, escaped int) {
-	switch p.at(i) {
+func (p *Parser) value(i int) (end, escaped int) {
+	switch at(p.text, i) {
 	case '"':
 		return p.string(i)
 	case '{', '[':
-		return p.nested(i, depth+1), 0
+		return p.nested(i, 1), 0
 	}
+	return p.word(i), 0
+}
+
+// word returns the index after the number, boolean or null at index i, or invalid.
+func (p *Parser) word(i int) (end int) {
+	text := p.text
 	end = i
-	for '0' <= p.at(end) && p.at(end) <= '9' {
+	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
 		end++
 	}
-	if next := p.at(end); end > i && p.text[i] != '0' && (next == ',' || next == '}' || next == ']') {
-		return end, 0 // the usual numbers
+	if next := at(text, end); end > i && text[i] != '0' && (next == ',' || next == '}' || next == ']') {
+		return end // the usual numbers
 	}
-	for p.at(end) > ' ' && p.text[end] != ',' && p.text[end] != '}' && p.text[end] != ']' {
+	for end < len(text) && text[end] > ' ' && text[end] != ',' && text[end] != '}' && text[end] != ']' {
 		end++
 	}
-	if !gjson.Valid(unsafeString(p.text[i:end])) {
-		return invalid, 0
+	if !gjson.Valid(unsafeString(text[i:end])) {
+		return invalid
 	}
-	return end, 0
+	return end
 }
 
 // string returns the index after the string at index i, or invalid. escaped is 1 if the string has escapes.
 func (p *Parser) string(i int) (end, escaped int) {
-	if p.at(i) != '"' {
+	text := p.text
+	if at(text, i) != '"' {
 		return invalid, 0
 	}
 	// This is faster for short strings than the rest.
-	most := min(i+maxShort, len(p.text)-8)
+	most := min(i+maxShort, len(text)-8)
 	for end = i + 1; end <= most; end += 8 {
-		a := binary.LittleEndian.Uint64(p.text[end:])
+		a := binary.LittleEndian.Uint64(text[end:])
 		quotes, slashes := a^'"'*ones, a^'\\'*ones
 		// Each subtraction sets the highest bit of the characters in question. Borrows set only bits above them.
 		if marks := ((a - spaces) | a | (quotes - ones) | (slashes - ones)) & highs; marks != 0 {
-			if end += bits.TrailingZeros64(marks) / 8; p.text[end] == '"' {
+			if end += bits.TrailingZeros64(marks) / 8; text[end] == '"' {
 				return end + 1, 0
 			}
 			break
 		}
 	}
-	if end = EndOfString(p.text, i); end == len(p.text) {
+	if end = EndOfString(text, i); end == len(text) {
 		return invalid, 0
 	}
-	inside, unicode := p.text[i+1:end], false
+	inside, unicode := text[i+1:end], false
 	for slash := bytes.IndexByte(inside, '\\'); slash >= 0; slash = bytes.IndexByte(inside, '\\') {
 		escaped = 1
 		if unicode = unicode || inside[slash+1] == 'u'; !isEscape(inside[slash+1]) {
@@ -198,9 +221,9 @@ func (p *Parser) string(i int) (end, escaped int) {
 		}
 		inside = inside[slash+2:]
 	}
-	inside = skipPlain(p.text[i+1 : end])
+	inside = skipPlain(text[i+1 : end])
 	end++
-	if hasControl(inside) || p.strict && !utf8.Valid(inside) || unicode && !p.isUnicode(p.text[i:end]) {
+	if hasControl(inside) || p.strict && !utf8.Valid(inside) || unicode && !p.isUnicode(text[i:end]) {
 		return invalid, 0
 	}
 	return end, escaped

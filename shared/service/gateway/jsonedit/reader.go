@@ -64,7 +64,7 @@ func (r *Reader) Value() (start, end int) {
 	if len(r.left) > 0 && r.inside > 0 {
 		end, r.left = r.left[1]>>1, r.left[numbers+r.left[2]:]
 	} else {
-		end, _ = r.parser.value(start, 0)
+		end, _ = r.parser.value(start)
 	}
 	r.at = end
 	return start, end
