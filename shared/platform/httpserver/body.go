@@ -1,7 +1,6 @@
 package httpserver
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -73,14 +72,13 @@ func (b *body) begin(r *http.Request, now time.Time, controller *http.ResponseCo
 		return false
 	}
 	grace := min(pace.grace, unknownGrace)
-	*b = body{
-		ReadCloser: r.Body, controller: controller, pace: pace, grace: grace, length: r.ContentLength,
-		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
-		expecting: strings.EqualFold(Field(r.Header, "Expect"), "100-continue"),
+	*b = body{ReadCloser: r.Body, controller: controller, pace: pace, grace: grace, length: r.ContentLength, returned: now}
+	own, ok := r.Body.(*loopBody)
+	if b.arrived = ok && own.hasArrived(); b.arrived {
+		return true
 	}
-	if own, ok := r.Body.(*loopBody); ok {
-		b.arrived = own.hasArrived()
-	}
+	b.due, b.end = now.Add(grace), now.Add(pace.allowed(r.ContentLength))
+	b.expecting = strings.EqualFold(Field(r.Header, "Expect"), "100-continue")
 	// The server itself drains the body after the handler, so the deadline applies from the start.
 	b.limit()
 	return true
@@ -114,7 +112,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.credit(n)
 	}
 	b.ended = b.ended || err != nil
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		b.complete = true
 		if b.arrived {
 			return n, err

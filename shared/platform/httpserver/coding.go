@@ -186,7 +186,11 @@ const minCompressed, maxCompressed = 1 << 10, 1 << 20
 // isCompressible reports whether a response may be compressed: it must be JSON or a page, have a known length, and
 // not be a download.
 func isCompressible(header http.Header) bool {
-	if size, _ := strconv.Atoi(Field(header, "Content-Length")); size < minCompressed || size > maxCompressed {
+	length := Field(header, "Content-Length")
+	if length == "" {
+		return false // a stream
+	}
+	if size, _ := strconv.Atoi(length); size < minCompressed || size > maxCompressed {
 		return false
 	}
 	kind, _, _ := strings.Cut(Field(header, "Content-Type"), ";")
@@ -194,8 +198,8 @@ func isCompressible(header http.Header) bool {
 		Field(header, "Content-Encoding") == "" && Field(header, "Content-Disposition") == "" && Field(header, "Etag") == ""
 }
 
-func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(Field(r.Header, "Accept-Encoding"), ",") {
+func acceptsGzip(asked http.Header) bool {
+	for coding := range strings.SplitSeq(Field(asked, "Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
 		_, q, _ := strings.Cut(weight, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {

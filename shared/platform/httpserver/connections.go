@@ -3,6 +3,7 @@ package httpserver
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -164,9 +165,6 @@ func (c *connections) keep(conn *watchedConn) {
 		conn.queue.remove(conn)
 	}
 	if conn.account != "" {
-		if c.known[conn.account].length == 0 {
-			delete(c.known, conn.account)
-		}
 		conn.account = ""
 		c.protected--
 	}
@@ -177,7 +175,11 @@ func (c *connections) setKnown(conn *watchedConn, account string) {
 	defer c.mu.Unlock()
 	own := c.known[account]
 	if own == nil {
+		if len(c.known) > c.total { // an account usually comes back, so its empty queue is kept for a while
+			maps.DeleteFunc(c.known, func(_ string, q *queue) bool { return q.length == 0 })
+		}
 		own = &queue{}
+		c.known[account] = own
 	}
 	if conn.forgotten || conn.account != "" || own.length >= c.perAccount ||
 		c.protected >= c.maxProtected && !c.unprotect(own.length+1) {
@@ -185,7 +187,7 @@ func (c *connections) setKnown(conn *watchedConn, account string) {
 	}
 	c.keep(conn)
 	own.insert(conn, nil)
-	conn.account, c.known[account] = account, own
+	conn.account = account
 	c.protected++
 }
 

@@ -43,15 +43,25 @@ func (e *exchange) Value(key any) any {
 }
 
 // AfterFunc is context.AfterFunc for this context, with less work.
-func (e *exchange) AfterFunc(f func()) (stop func() bool) { return AfterFunc(e.Context, f) }
+func (e *exchange) AfterFunc(f func()) (stop func() bool) { return AfterFunc(e.Context, f).Stop }
 
 // AfterFunc is context.AfterFunc. For the contexts of requests, it takes less work.
-func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
-	if own, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
-		return own.AfterFunc(f)
+func AfterFunc(ctx context.Context, f func()) Stopper {
+	switch own := ctx.(type) {
+	case *exchange:
+		return AfterFunc(own.Context, f)
+	case *loopCall:
+		return own.afterFunc(f)
 	}
-	return context.AfterFunc(ctx, f)
+	return stopFunc(context.AfterFunc(ctx, f))
 }
+
+// Stopper prevents the call of a function like the result of context.AfterFunc.
+type Stopper interface{ Stop() bool }
+
+type stopFunc func() bool
+
+func (s stopFunc) Stop() bool { return s() }
 
 type exchangeKey struct{}
 
@@ -106,13 +116,16 @@ func serve(ctx context.Context, c *Config, w http.ResponseWriter, r *http.Reques
 	if e.body.begin(r, start, controller, c.pace()) {
 		r.Body, answer.body = &e.body, &e.body
 	}
-	answer.compresses = c.compresses && acceptsGzip(r)
+	if c.compresses {
+		answer.asked = r.Header
+	}
 
 	aborted := run(c, answer, r)
+	now := time.Now()
+	took := now.Sub(start)
 	if !aborted {
-		answer.finish(c.DrainBytes, c.DrainTime)
+		answer.finish(now, c.DrainBytes, c.DrainTime)
 	}
-	took := time.Since(start)
 	end(span, r, e, answer.status)
 	if c.Observer != nil {
 		c.Observer.Answered(Answer{

@@ -4,7 +4,6 @@ package httpserver
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -69,7 +68,7 @@ func (c Config) withDefaults() Config {
 		c.OnPanic = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 	}
 	if c.NewRequestID == nil {
-		c.NewRequestID = rand.Text
+		c.NewRequestID = newRequestID
 	}
 	if c.Stall == 0 {
 		c.Stall = time.Minute

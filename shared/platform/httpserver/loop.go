@@ -174,6 +174,8 @@ type loopConn struct {
 	from, to int
 	out      []byte
 	remote   string
+	// header is the header of the current response. It is reused, because making a map allocates.
+	header http.Header
 
 	raw syscall.RawConn
 	// readOnce reads into the slice into, with the results got and failed. writeOnce writes a part of unsent. They are
@@ -192,7 +194,7 @@ type loopConn struct {
 }
 
 func newLoopConn(f *loops, conn *watchedConn) *loopConn {
-	c := &loopConn{loops: f, conn: conn, buffer: make([]byte, loopBuffer)}
+	c := &loopConn{loops: f, conn: conn, buffer: make([]byte, loopBuffer), header: make(http.Header, 8)}
 	c.raw, _ = conn.tcp.SyscallConn() // fails only for a nil connection
 	c.readOnce = func(fd uintptr) bool {
 		c.got, c.failed = RawCall(syscall.SYS_READ, fd, c.into)
@@ -232,7 +234,8 @@ func (c *loopConn) serve() {
 	c.remote = c.conn.RemoteAddr().String()
 	ctx := withConn(c.loops.base, c.conn)
 	for wait := headerTime; c.await(wait); wait = IdleTime {
-		head, ok := parseHead(c.buffer[c.from:c.to])
+		l := new(loopCall)
+		head, ok := parseHead(c.buffer[c.from:c.to], l.values[:])
 		if !ok {
 			_ = c.conn.SetReadDeadline(time.Time{})
 			c.conn.answering.Store(false)
@@ -241,7 +244,7 @@ func (c *loopConn) serve() {
 			return
 		}
 		c.from += head.size
-		if !c.answer(ctx, head) {
+		if !c.answer(ctx, l, head) {
 			break
 		}
 		c.conn.connections.note(c.conn, true)
@@ -314,6 +317,8 @@ type loopCall struct {
 	url     url.URL
 	body    loopBody
 	writer  loopWriter
+	// values is the memory for the values of the request's header, if it has few fields.
+	values [usualFields]string
 
 	mu sync.Mutex
 	// done is nil until Done is called.
@@ -331,7 +336,8 @@ type afterEnd struct {
 	do   func()
 }
 
-func (a *afterEnd) stop() bool {
+// Stop prevents the call of the function. It returns false if the context has ended or Stop was called before.
+func (a *afterEnd) Stop() bool {
 	a.call.mu.Lock()
 	defer a.call.mu.Unlock()
 	before := len(a.call.after)
@@ -358,7 +364,9 @@ func (l *loopCall) Err() error {
 }
 
 // AfterFunc is used by package context.
-func (l *loopCall) AfterFunc(f func()) (stop func() bool) {
+func (l *loopCall) AfterFunc(f func()) (stop func() bool) { return l.afterFunc(f).Stop }
+
+func (l *loopCall) afterFunc(f func()) Stopper {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own := &l.first
@@ -373,7 +381,7 @@ func (l *loopCall) AfterFunc(f func()) (stop func() bool) {
 	} else {
 		go f()
 	}
-	return own.stop
+	return own
 }
 
 func (l *loopCall) cancel() {
@@ -393,14 +401,14 @@ func (l *loopCall) cancel() {
 }
 
 // answer serves a request. It returns false if the connection must be closed.
-func (c *loopConn) answer(ctx context.Context, head loopHead) (keep bool) {
-	l := &loopCall{Context: ctx, url: url.URL{Path: head.path}}
+func (c *loopConn) answer(ctx context.Context, l *loopCall, head loopHead) (keep bool) {
+	l.Context, l.url.Path = ctx, head.path
 	defer l.cancel()
 	if c.setCall(l, false); ctx.Err() != nil {
 		l.cancel()
 	}
 	w := &l.writer
-	*w = loopWriter{call: l, conn: c, header: make(http.Header, 8), length: -1}
+	w.call, w.conn, w.header, w.length = l, c, c.header, -1
 	l.body = loopBody{call: l, conn: c, left: head.length}
 	l.request = http.Request{
 		Method: http.MethodPost, URL: &l.url, RequestURI: head.path,
@@ -412,7 +420,9 @@ func (c *loopConn) answer(ctx context.Context, head loopHead) (keep bool) {
 	if w.closes && w.err == nil {
 		c.conn.refused.Store(true) // the client may still be sending
 	}
-	return ended && w.finish() == nil && !w.closes
+	keep = ended && w.finish() == nil && !w.closes
+	clear(c.header) // an idle connection must not keep the memory of a call
+	return keep
 }
 
 func (c *loopConn) run(l *loopCall) (ended bool) {
@@ -433,18 +443,20 @@ type loopHead struct {
 	size int
 }
 
-// parseHead accepts only heads that net/http and every proxy understand in the same way.
-func parseHead(text []byte) (h loopHead, ok bool) {
+// usualFields is the number of header fields that most requests do not exceed.
+const usualFields = 12
+
+// parseHead accepts only heads that net/http and every proxy understand in the same way. It uses the memory of values if
+// it suffices.
+func parseHead(text []byte, values []string) (h loopHead, ok bool) {
 	if h.length = -1; !bytes.HasPrefix(text, []byte("POST /")) {
 		return h, false
 	}
-	for !bytes.HasSuffix(text[:h.size], []byte("\r\n\r\n")) {
-		next := bytes.IndexByte(text[h.size:], '\n')
-		if next < 0 {
-			return h, false
-		}
-		h.size += next + 1
+	end := bytes.Index(text, []byte("\r\n\r\n"))
+	if end < 0 {
+		return h, false
 	}
+	h.size = end + len("\r\n\r\n")
 	line, rest, _ := strings.Cut(string(text[:h.size-len("\r\n")]), "\r\n")
 	h.path, ok = strings.CutSuffix(line[len("POST "):], " HTTP/1.1")
 	fields := strings.Count(rest, "\n")
@@ -452,8 +464,10 @@ func parseHead(text []byte) (h loopHead, ok bool) {
 		return h, false
 	}
 	h.header = make(http.Header, fields)
-	values := make([]string, fields) // one allocation for all fields
-	for i := range values {
+	if fields > len(values) {
+		values = make([]string, fields) // one allocation for all fields
+	}
+	for i := range fields {
 		end, colon := strings.IndexByte(rest, '\n'), strings.IndexByte(rest, ':')
 		if colon < 0 || colon > end || rest[end-1] != '\r' {
 			return h, false

@@ -89,7 +89,7 @@ func generatedHead(random *rand.Rand) []byte {
 
 // checkHead reports whether the loop serves a request.
 func checkHead(t *testing.T, text []byte) (served bool) {
-	head, ok := parseHead(text)
+	head, ok := parseHead(text, nil)
 	if !ok || head.length > 1<<20 {
 		return false
 	}

@@ -9,11 +9,19 @@ import (
 )
 
 // rawCall uses package syscall. It tells the race detector that a read follows a write.
-func rawCall(call, fd uintptr, p []byte) (int, error) {
+func rawCall(call, fd uintptr, p []byte) (n int, errno syscall.Errno) {
+	var err error
 	if call == syscall.SYS_READ {
-		return syscall.Read(int(fd), p)
+		n, err = syscall.Read(int(fd), p)
+	} else {
+		n, err = syscall.Write(int(fd), p)
 	}
-	return syscall.Write(int(fd), p)
+	errno, _ = err.(syscall.Errno) // package syscall returns no other errors
+	return n, errno
 }
 
-func rawWritev(fd uintptr, pieces [][]byte) (int, error) { return unix.Writev(int(fd), pieces) }
+func rawWritev(fd uintptr, pieces [][]byte) (int, syscall.Errno) {
+	n, err := unix.Writev(int(fd), pieces)
+	errno, _ := err.(syscall.Errno)
+	return n, errno
+}

@@ -42,8 +42,23 @@ type response struct {
 	slow   bool
 	// early means that the response started before the request had been read completely.
 	early bool
-	// compresses means that the client accepts gzip. held means that the header is sent with the first bytes.
-	compresses, held bool
+	// asked is the request's header, or nil if responses are not compressed. held means that the header is sent with the
+	// first bytes.
+	asked http.Header
+	held  bool
+	// length is the value of Content-Length.
+	length [1]string
+}
+
+// SetLength sets Content-Length, the length of the response's body in bytes.
+func SetLength(w http.ResponseWriter, length int) {
+	text := strconv.Itoa(length)
+	if own, ok := w.(*response); ok { // saves an allocation
+		own.length[0] = text
+		own.Header()["Content-Length"] = own.length[:]
+	} else {
+		w.Header().Set("Content-Length", text)
+	}
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -77,7 +92,7 @@ func (w *response) WriteHeader(status int) {
 		}
 		if isCompressible(w.Header()) {
 			w.Header().Add("Vary", "Accept-Encoding")
-			if w.held = w.compresses; w.held {
+			if w.held = acceptsGzip(w.asked); w.held {
 				return
 			}
 		}
@@ -180,14 +195,14 @@ func (w *response) beforeAnswer() {
 	w.early = true
 }
 
-func (w *response) finish(drainBytes int64, drainTime time.Duration) {
+func (w *response) finish(now time.Time, drainBytes int64, drainTime time.Duration) {
 	if w.slow {
 		return // more time would complete the response
 	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.extend(time.Now())
+	w.extend(now)
 	w.release()
 	if w.early && w.controller.Flush() == nil {
 		w.body.drain(drainBytes, drainTime)

@@ -43,7 +43,7 @@ func TestSlowPeerLosesResponse(t *testing.T) {
 			if _, after := w.Write([]byte("more")); after != err {
 				t.Errorf("the next write fails with %v, want %v", after, err)
 			}
-			if w.finish(0, 0); err != nil && peer.deadline.After(time.Now()) {
+			if w.finish(time.Now(), 0, 0); err != nil && peer.deadline.After(time.Now()) {
 				t.Error("the end of the response may still be written")
 			}
 		})

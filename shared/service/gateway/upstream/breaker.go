@@ -31,6 +31,9 @@ type pause struct {
 
 // clearIn returns the time until the account's next call may start. It is 0 or negative if the call may start now.
 func (b *breaker) clearIn(now time.Time, account string) time.Duration {
+	if len(b.pauses) == 0 {
+		return 0
+	}
 	return max(b.pauses[account].until.Sub(now), b.pauses[anyAccount].until.Sub(now))
 }
 

@@ -105,8 +105,8 @@ func (b *h1Body) Close() error {
 		return nil
 	}
 	b.closed = true
-	// stop returns false if the context has ended. In that case, the connection has been or will be interrupted.
-	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
+	// Stop returns false if the context has ended. In that case, the connection has been or will be interrupted.
+	if b.conn.ended.Stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		clear(b.conn.pieces[:]) // they may be large
 		b.conn.transport.keep(b.conn)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -59,13 +60,16 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
+	// start is the start of the heads of requests to target.
+	target *url.URL
+	start  []byte
 	// requestHead is the request's head, and unsent are the pieces of the request that are not written yet.
 	requestHead []byte
 	pieces      [usualPieces][]byte
 	unsent      net.Buffers
 	// sent receives whether the rest of a request was written completely. It is nil if no rest is being written.
-	sent chan bool
-	stop func() bool
+	sent  chan bool
+	ended httpserver.Stopper
 
 	mu          sync.Mutex
 	interrupted bool
@@ -172,10 +176,10 @@ func (c *h1Conn) call(ctx context.Context, now time.Time, target *url.URL, reque
 	if err := c.setDeadline(); err != nil {
 		return Reply{}, err
 	}
-	c.stop = httpserver.AfterFunc(ctx, c.onEnd)
+	c.ended = httpserver.AfterFunc(ctx, c.onEnd)
 	r, err := c.exchange(target, request)
 	if err != nil {
-		c.stop()
+		c.ended.Stop()
 		c.drop()
 		c.awaitSent()
 		return Reply{}, err
@@ -187,7 +191,10 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
 	}
-	c.requestHead = appendHead(c.requestHead[:0], target, request)
+	if c.target != target {
+		c.target, c.start = target, appendStart(c.start[:0], target)
+	}
+	c.requestHead = appendFields(append(c.requestHead[:0], c.start...), request)
 	c.unsent = request.Body.AppendPieces(append(c.pieces[:0], c.requestHead))
 	if len(c.requestHead)+request.Body.Len() <= maxCopied {
 		for _, piece := range c.unsent[1:] {
@@ -276,16 +283,15 @@ func (c *h1Conn) receive() (Reply, error) {
 	return Reply{}, errNoHTTP
 }
 
-func appendHead(out []byte, target *url.URL, r Request) []byte {
+// appendStart appends the part of a head that is the same for all requests to a target.
+func appendStart(out []byte, target *url.URL) []byte {
+	return fmt.Appendf(out, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nAccept-Encoding: %s", target.RequestURI(),
+		target.Host, userAgent[0], identityCoding[0])
+}
+
+func appendFields(out []byte, r Request) []byte {
 	field := func(name, value string) { out = append(append(out, name...), value...) }
-	field("POST ", target.EscapedPath())
-	if target.RawQuery != "" {
-		field("?", target.RawQuery)
-	}
-	field(" HTTP/1.1\r\nHost: ", target.Host)
-	field("\r\nUser-Agent: ", userAgent[0])
 	field("\r\nContent-Type: ", cmp.Or(r.ContentType, jsonType[0]))
-	field("\r\nAccept-Encoding: ", identityCoding[0])
 	if r.Stream {
 		field("\r\nAccept: ", streamType[0])
 	}
@@ -340,6 +346,9 @@ func (c *h1Conn) readHead() (Reply, error) {
 
 // parseStatusLine parses a response's first line, such as "HTTP/1.1 200 OK". old means HTTP/1.0.
 func parseStatusLine(line string) (status int, old bool, err error) {
+	if line == "HTTP/1.1 200 OK" { // the usual line
+		return http.StatusOK, false, nil
+	}
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
 	status, err = strconv.Atoi(code)
@@ -390,7 +399,7 @@ func cutField(line string) (name, value string, ok bool) {
 }
 
 func isField(name, wanted string) bool {
-	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
+	return len(name) == len(wanted) && (name == wanted || strings.EqualFold(name, wanted))
 }
 
 // contentType copies the value. It does not allocate for the two most common values.

@@ -3,12 +3,15 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"cutroom/shared/platform/httpserver"
 )
 
 type scripted struct {
@@ -41,7 +44,8 @@ type wireAnswer struct {
 func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	transport := &h1Transport{}
 	conn := newH1Conn(scripted{Reader: wire}, transport)
-	conn.head, conn.end, conn.stop = maxAnswerHeader, time.Now().Add(time.Hour), func() bool { return true }
+	conn.head, conn.end = maxAnswerHeader, time.Now().Add(time.Hour)
+	conn.ended = httpserver.AfterFunc(context.Background(), func() {})
 	r, err := conn.receive()
 	if err != nil {
 		return wireAnswer{}, false
