@@ -52,11 +52,19 @@ func (c *Counts) All() [14]Count {
 }
 
 func (c *Counts) Add(more Counts) {
-	added := more.All()
-	for i, one := range c.All() {
-		*one.Value += *added[i].Value
-	}
-	c.Cost, c.BatchCost = min(c.Cost, MaxCost), min(c.BatchCost, MaxCost)
+	c.Requests += more.Requests
+	c.PromptTokens += more.PromptTokens
+	c.CachedTokens += more.CachedTokens
+	c.CompletionTokens += more.CompletionTokens
+	c.ReasoningTokens += more.ReasoningTokens
+	c.Estimated += more.Estimated
+	c.SessionSeconds += more.SessionSeconds
+	c.AudioSeconds += more.AudioSeconds
+	c.Characters += more.Characters
+	c.Jobs += more.Jobs
+	c.JobsCompleted += more.JobsCompleted
+	c.BatchRequests += more.BatchRequests
+	c.Cost, c.BatchCost = min(c.Cost+more.Cost, MaxCost), min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
 // MaxCost limits the cost in one Counts, so that sums do not overflow. It is a billion units of the currency, in

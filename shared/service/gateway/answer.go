@@ -151,7 +151,7 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if err == io.EOF {
+		if err == io.EOF || err == nil && r.Body.Ended() && len(body) <= maxAnswer {
 			return body, nil
 		}
 		if err != nil {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -117,7 +116,7 @@ func readPlainBody(body []byte, r *http.Request, memory *reservation) ([]byte, *
 		if len(body) > MaxBody {
 			return nil, tooLarge()
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return body, nil
 		}
 		if err != nil {

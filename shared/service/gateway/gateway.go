@@ -300,7 +300,7 @@ func (g *Gateway) authenticated(
 			return err
 		}
 		httpserver.SetAccount(r.Context(), who.Account())
-		if !who.Scope().AllowsOrigin(httpserver.Field(r.Header, "Origin")) {
+		if scope := who.Scope(); len(scope.Origins) > 0 && !scope.AllowsOrigin(httpserver.Field(r.Header, "Origin")) {
 			return credential.ErrOriginNotAllowed
 		}
 		if err := who.CheckRoutes(group); err != nil {
@@ -316,7 +316,7 @@ func (g *Gateway) authenticated(
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")
 	secret = strings.TrimSpace(secret)
-	return secret, ok && secret != "" && strings.EqualFold(scheme, "Bearer")
+	return secret, ok && secret != "" && (scheme == "Bearer" || strings.EqualFold(scheme, "Bearer"))
 }
 
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {

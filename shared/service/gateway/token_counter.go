@@ -187,6 +187,9 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	if value.Type != gjson.Number {
 		return 0, false
 	}
+	if n, ok = plainInteger(value.Raw); ok {
+		return n, true
+	}
 	whole, fraction, _ := strings.Cut(value.Raw, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || n < 0 || strings.Trim(fraction, "0") != "" {
@@ -197,8 +200,21 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 
 // isInteger reports whether the JSON value is exactly n, without a fraction.
 func isInteger(value gjson.Result, n int64) bool {
-	var buffer [20]byte
-	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(buffer[:0], n, 10))
+	if plain, ok := plainInteger(value.Raw); ok {
+		return plain == n
+	}
+	return value.Raw == strconv.FormatInt(n, 10)
+}
+
+// plainInteger parses an integer that is written as usual: with at most 18 digits and nothing else.
+func plainInteger(text string) (n int64, ok bool) {
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, len(text) == 1 || len(text) > 1 && len(text) <= 18 && text[0] != '0'
 }
 
 // billed returns the tokens that count toward limits. A character of speech counts as a token.

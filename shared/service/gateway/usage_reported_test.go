@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,10 @@ func TestImpossibleUsageIsReplaced(t *testing.T) {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
 			ReasoningTokens: reasoning}
 	}
+	complete := func(total string, cached int) string {
+		return fmt.Sprintf(`{"prompt_tokens":11,"completion_tokens":5,"total_tokens":%s,"prompt_tokens_details":{"cached_tokens":%d},`+
+			`"completion_tokens_details":{"reasoning_tokens":2}}`, total, cached)
+	}
 	for _, c := range []struct {
 		name, reported string
 		counts         usage.Counts
@@ -23,6 +28,11 @@ func TestImpossibleUsageIsReplaced(t *testing.T) {
 	}{
 		{"a usual report", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, believed(0, 0), false},
 		{"with details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`, believed(3, 2), false},
+		{"a complete report", complete(`16`, 3), believed(3, 2), false},
+		{"a complete report with a wrong total", complete(`17`, 3), believed(3, 2), false},
+		{"a complete report with two totals", complete(`16,"total_tokens":17`, 3), believed(3, 2), false},
+		{"a complete report with a total of 16.0", complete(`16.0`, 3), believed(3, 2), false},
+		{"a complete report with too many cached tokens", complete(`16`, 12), believed(0, 2), false},
 		{"written with a decimal point", `{"prompt_tokens":11.0,"completion_tokens":5.00,"total_tokens":16.0}`, believed(0, 0), false},
 		{"the maximum", `{"prompt_tokens":8192,"completion_tokens":1000}`, usage.Counts{Requests: 1, PromptTokens: 8192, CompletionTokens: 1000}, false},
 		{"one above the maximum", `{"prompt_tokens":8192,"completion_tokens":1001}`, counted(2), true},

@@ -55,7 +55,7 @@ func (s *scan) messageMember(i int, has *seen) {
 		s.parts(i)
 		return
 	}
-	media := isMedia(name)
+	media := !role && !content && isMedia(name)
 	value, _ := r.value()
 	if kind == 'n' {
 		return
