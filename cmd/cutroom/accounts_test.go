@@ -252,16 +252,17 @@ func TestImportedKeysWork(t *testing.T) {
 	}
 	line, long := strings.TrimSpace(exported.Stdout), strings.Repeat("x", 129)
 	for change, want := range map[string]string{
-		strings.Replace(line, `"hash":"`, `"hash":"00`, 1):                 "64 hex digits",
-		strings.Replace(line, `"tier":"default"`, `"tier":"none"`, 1):      "unknown tier",
-		strings.Replace(line, `"account":"acme"`, `"account":"a/b"`, 1):    "account",
-		strings.Replace(line, `"account":"acme"`, `"account":"other"`, 1):  "a different account",
-		strings.Replace(line, `"routes":["files"]`, `"routes":["all"]`, 1): "routes",
-		strings.Replace(line, `"created_at"`, `"made_at"`, 1):              "line 1: created_at",
-		strings.Replace(line, `{`, `{"label":"\u001b[2J",`, 1):             "line 1: label",
-		strings.Replace(line, `{`, `{"label":"`+long+`",`, 1):              "line 1: label",
-		strings.Replace(line, `{`, `{"models":[""],`, 1):                   "line 1: models",
-		strings.Replace(line, `{`, `{"models":["`+long+`"],`, 1):           "line 1: models",
+		strings.Replace(line, `"hash":"`, `"hash":"00`, 1):                          "64 hex digits",
+		strings.Replace(line, `"tier":"default"`, `"tier":"none"`, 1):               "unknown tier",
+		strings.Replace(line, `"account":"acme"`, `"account":"a/b"`, 1):             "account",
+		strings.Replace(line, `"account":"acme"`, `"account":"other"`, 1):           "a different account",
+		strings.Replace(line, `"routes":["files"]`, `"routes":["all"]`, 1):          "routes",
+		strings.Replace(line, `"created_at"`, `"made_at"`, 1):                       "line 1: created_at",
+		strings.Replace(line, `{`, `{"expires_at":"9999-12-31T23:59:59-23:59",`, 1): "line 1: 9999",
+		strings.Replace(line, `{`, `{"label":"\u001b[2J",`, 1):                      "line 1: label",
+		strings.Replace(line, `{`, `{"label":"`+long+`",`, 1):                       "line 1: label",
+		strings.Replace(line, `{`, `{"models":[""],`, 1):                            "line 1: models",
+		strings.Replace(line, `{`, `{"models":["`+long+`"],`, 1):                    "line 1: models",
 		line + "\n{}":                            "line 2",
 		line + "\n" + strings.Repeat("x", 2<<20): "line 2",
 	} {

@@ -184,6 +184,11 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 	if read.CreatedAt.IsZero() {
 		return key, errors.New("created_at: missing, must be a time such as 2027-01-31T12:00:00Z")
 	}
+	for _, at := range []time.Time{read.CreatedAt, read.ExpiresAt} {
+		if year := at.UTC().Year(); year < 1 || year > 9999 { // the audit log cannot show it
+			return key, fmt.Errorf("%v: the year must be from 1 to 9999", at)
+		}
+	}
 	for _, name := range read.Routes {
 		if !slices.Contains(credential.RouteGroups(), name) {
 			return key, fmt.Errorf("routes: unknown group %q: must be one of %s", name, routeGroups())

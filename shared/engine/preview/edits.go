@@ -37,7 +37,7 @@ func (e *edit) resize() (time.Duration, error) {
 		return e.spec.Duration, nil
 	}
 	width, height := look.SizeOf(edits, e.spec.Size.Width, e.spec.Size.Height)
-	if was := e.spec.Size; !e.has(look.Passport) {
+	if was := e.spec.Size; e.spec.FPS > 0 || !e.has(look.Passport) {
 		grown := max(1, math.Sqrt(float64(width*height)/float64(was.Width*was.Height))) * min(look.Enlargement(edits), 2)
 		e.enough = catalog.Size{Width: int(grown * float64(was.Width)), Height: int(grown * float64(was.Height))}
 	}

@@ -132,7 +132,7 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	switch {
 	case err != nil:
 		return at, problems{valueProblem(name, text, "Input should be a time such as 2027-01-31T00:00:00Z.")}
-	case !at.After(now) || at.Year() > lastYear:
+	case !at.After(now) || at.UTC().Year() > lastYear:
 		return at, problems{valueProblem(name, text, "The time must be in the future and before the year 10000.")}
 	}
 	return at.UTC().Truncate(time.Millisecond), nil

@@ -75,6 +75,7 @@ func TestKeyRequestIsValidated(t *testing.T) {
 		{"limits", `{"label": "x", "expires_at": "2999-01-31T12:00:00+02:00", "models": ["gen-latest"],
 			"routes": ["jobs", "tokens"]}`},
 		{"a time that has passed", `{"label": "x", "expires_at": "2020-01-01T00:00:00Z"}`},
+		{"a time after the year 9999 in UTC", `{"label": "x", "expires_at": "9999-12-31T23:59:59-23:59"}`},
 		{"a time in words", `{"label": "x", "expires_at": "tomorrow"}`},
 		{"a time as a number", `{"label": "x", "expires_at": 7}`},
 		{"no models", `{"label": "x", "models": []}`},

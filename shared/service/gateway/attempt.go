@@ -75,7 +75,7 @@ func (c *completion) serve() *apierror.Error {
 // all upstreams are busy, it waits and retries as long as the row's queue permits.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
-	call := upstream.Call{Account: c.who.Account()}
+	call := upstream.Call{Account: c.who.Account(), Elsewhere: len(c.choice.rest) > 0}
 	if c.batch != nil {
 		call.Yield = c.batch.yield
 	}

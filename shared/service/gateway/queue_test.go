@@ -383,6 +383,31 @@ func TestBusyServerIsShared(t *testing.T) {
 	}
 }
 
+// A call that can fall back to an idle row does not wait at full rows without a queue.
+func TestFullRowsDoNotDelayFallbacks(t *testing.T) {
+	rows := `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, fallbacks: [second, third], upstreams: [{name: first, url: URL0, concurrency: 1}]}
+  - {id: second, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL0, concurrency: 1}]}
+  - {id: third, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: third, url: URL1}]}
+`
+	g := newGate(t)
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{g.modelServer, newUpstream(t, always(200, whole))}})
+	for _, name := range []string{"a0", "a1"} {
+		w.chatAs(t.Context(), studio, name)
+		await.Receive(t, "g.entered", g.entered)
+	}
+	for _, body := range []string{plain, `{"models":["second","third"],` + plain[1:]} {
+		if got := w.chat(body); got.status != 200 || got.header.Get("X-Served-Model") != "third" {
+			t.Errorf("got %+v", got)
+		}
+	}
+	for _, got := range w.completed(2) {
+		if got.Waited > 0 {
+			t.Errorf("waited for %v", got.Waited)
+		}
+	}
+}
+
 func TestQueueIsUsedBeforeFallbacks(t *testing.T) {
 	rows := strings.Replace(narrowRow, "wait: 1m}", "wait: 20ms}, fallbacks: [other]", 1) +
 		"  - {id: other, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL1}]}\n"

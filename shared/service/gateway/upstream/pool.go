@@ -212,6 +212,14 @@ func (p *Pool) hasSlotFor(now time.Time, account string) bool {
 	})
 }
 
+func (p *Pool) hasBatches() bool {
+	return slices.ContainsFunc(p.members(p.now()), func(m member) bool {
+		m.upstream.mu.Lock()
+		defer m.upstream.mu.Unlock()
+		return len(m.upstream.yielding) > 0
+	})
+}
+
 // Ready waits until all upstream names that are not yet resolved have been looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
@@ -307,6 +315,8 @@ type Call struct {
 	Affinity uint64
 	Tried    []Slot
 	Waited   time.Duration
+	// Elsewhere means that the call can fall back to another row.
+	Elsewhere bool
 	// busyFor is the pause that busy upstreams asked for, or 0 if they did not.
 	busyFor time.Duration
 	// Yield is set for a call that must not delay others. Such a call leaves slots free and does

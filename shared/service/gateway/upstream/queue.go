@@ -17,8 +17,8 @@ const queueTick = 100 * time.Millisecond
 // After a 429, an account's waiting calls start only when another call ends or busyTime has passed.
 const busyTime = 2 * queueTick
 
-// If a row has no queue, up to briefCalls calls wait for briefWait, so that each account gets its turn. With fallbacks,
-// they wait just long enough to take the slots of batch calls.
+// If a row has no queue, up to briefCalls calls wait for briefWait, so that each account gets its turn. A call that can
+// fall back to another row waits just long enough to take the slot of a batch call, if there is one.
 const (
 	briefCalls   = 64
 	briefWait    = 5 * time.Second
@@ -66,12 +66,8 @@ type grant struct {
 func (q *queue) set(pool *Pool, row *catalog.Inference) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch q.pool = pool; {
-	case row.Queue.Calls > 0:
-		q.wait = row.Queue.Wait
-	case len(row.Fallbacks) > 0:
-		q.wait = fallbackWait
-	default:
+	q.pool, q.wait = pool, row.Queue.Wait
+	if row.Queue.Calls == 0 {
 		q.wait = briefWait
 	}
 	q.places.Store(int64(row.Queue.Calls))
@@ -91,7 +87,14 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 			return l, why
 		}
 	}
-	left := q.wait - call.Waited
+	left := q.wait
+	if q.places.Load() == 0 && call.Elsewhere {
+		left = 0
+		if q.pool.hasBatches() {
+			left = fallbackWait
+		}
+	}
+	left -= call.Waited
 	if left <= call.busyFor || !q.place(call.Account) {
 		q.waiting.Add(-1)
 		q.mu.Unlock()

@@ -428,13 +428,13 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 		length    time.Duration
 		least     int
 		most      int
-		fallbacks []string
-	}{{50 * time.Millisecond, 0, 3, nil}, {time.Minute, 11, 11, nil}, {50 * time.Millisecond, 0, 3, []string{"other"}}, {time.Minute, 11, 11, []string{"other"}}} {
+		elsewhere bool
+	}{{50 * time.Millisecond, 0, 3, false}, {time.Minute, 11, 11, false}, {50 * time.Millisecond, 0, 3, true}, {time.Minute, 11, 11, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccounts(t)
 			a.now = time.Now()
 			pool := &Pool{fixed: []member{{upstream: a.server, weight: 1}}, queue: a.server.queue, random: rand.Float64, now: time.Now}
-			pool.queue.set(pool, &catalog.Inference{Fallbacks: c.fallbacks})
+			pool.queue.set(pool, &catalog.Inference{})
 			pool.queue.refresh = func() {}
 			ended := 0
 			for range 12 {
@@ -444,7 +444,7 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 			}
 			for range 15 {
 				go func() {
-					slot, why := pool.Take(t.Context(), &Call{Account: "burst"})
+					slot, why := pool.Take(t.Context(), &Call{Account: "burst", Elsewhere: c.elsewhere})
 					if why != nil {
 						t.Errorf("a live call is rejected: %v", why)
 						return
