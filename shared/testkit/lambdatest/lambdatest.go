@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 type Program string
@@ -30,6 +31,15 @@ func Build(ctx context.Context, folder string, packages ...string) error {
 // folder, inside the given folder, that has a folder with the program bootstrap for each function. Programs that are up
 // to date are not linked again.
 func BuildAll(ctx context.Context, root, folder string) (string, error) {
+	// If several tests build at the same time, all but the first find the programs up to date.
+	lock, err := os.OpenFile(filepath.Join(folder, "lambda.lock"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
 	built := filepath.Join(folder, "lambda")
 	build := exec.CommandContext(ctx, filepath.Join(root, "scripts", "build-functions.sh"), Architecture(), built)
 	build.Env = append(os.Environ(), "FUNCTIONS_OS="+runtime.GOOS)
