@@ -186,15 +186,12 @@ const minCompressed, maxCompressed = 1 << 10, 1 << 20
 // isCompressible reports whether a response may be compressed: it must be JSON or a page, have a known length, and
 // not be a download.
 func isCompressible(header http.Header) bool {
-	length := Field(header, "Content-Length")
-	if length == "" {
-		return false // a stream
-	}
-	if size, _ := strconv.Atoi(length); size < minCompressed || size > maxCompressed {
+	kind, _, _ := strings.Cut(Field(header, "Content-Type"), ";")
+	if kind != "application/json" && kind != "text/html" {
 		return false
 	}
-	kind, _, _ := strings.Cut(Field(header, "Content-Type"), ";")
-	return (kind == "application/json" || kind == "text/html") &&
+	size, _ := strconv.Atoi(Field(header, "Content-Length"))
+	return size >= minCompressed && size <= maxCompressed &&
 		Field(header, "Content-Encoding") == "" && Field(header, "Content-Disposition") == "" && Field(header, "Etag") == ""
 }
 

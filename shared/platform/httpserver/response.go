@@ -46,19 +46,6 @@ type response struct {
 	// first bytes.
 	asked http.Header
 	held  bool
-	// length is the value of Content-Length.
-	length [1]string
-}
-
-// SetLength sets Content-Length, the length of the response's body in bytes.
-func SetLength(w http.ResponseWriter, length int) {
-	text := strconv.Itoa(length)
-	if own, ok := w.(*response); ok { // saves an allocation
-		own.length[0] = text
-		own.Header()["Content-Length"] = own.length[:]
-	} else {
-		w.Header().Set("Content-Length", text)
-	}
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

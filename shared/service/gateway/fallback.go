@@ -25,13 +25,10 @@ type choice struct {
 
 // caller returns the models and permissions for checking a request. row is the fallback row in use, or nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
-	caller := request.Caller{
-		Row: row, Find: c.choice.snapshot.Find, Refuser: c, MaxTokens: c.who.Tier.MaxTokens,
+	return request.Caller{
+		Row: row, Find: c.choice.snapshot.Find, Refuser: c,
+		MaxTokens: c.who.Tier.MaxTokens, ContentType: httpserver.Field(c.r.Header, "Content-Type"),
 	}
-	if c.route == catalog.Transcriptions {
-		caller.ContentType = httpserver.Field(c.r.Header, "Content-Type")
-	}
-	return caller
 }
 
 // Refuses returns why the caller may not use a model, or "".
@@ -85,10 +82,7 @@ func (c *completion) otherRows() []*catalog.Inference {
 }
 
 func (c *completion) use(row *catalog.Inference) *apierror.Error {
-	c.serving, c.translation = c.pool, nil
-	if row != c.pool.Model {
-		c.serving = c.choice.snapshot.Pool(row.ID)
-	}
+	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
 	c.memory.release(c.memory.held - c.choice.held)
 	if !row.Speaks(c.route) {

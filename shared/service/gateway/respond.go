@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 
 	"cutroom/shared/domain/credential"
@@ -104,7 +105,7 @@ func writeWhole(w http.ResponseWriter, status int, kind []string, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = kind
 	header["Cache-Control"] = noStore
-	httpserver.SetLength(w, len(text))
+	header["Content-Length"] = []string{strconv.Itoa(len(text))}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // fails if the client has disconnected
 }

@@ -157,7 +157,6 @@ func usageOf(reported gjson.Result) (counts usage.Counts, present, ok, exact boo
 			cached = jsonedit.Member(value, "cached_tokens")
 		case completionDetails:
 			reasoning = jsonedit.Member(value, "reasoning_tokens")
-		case "cost":
 		default:
 			return true
 		}

@@ -105,51 +105,29 @@ func ForEach(value gjson.Result, visit func(name string, value gjson.Result) boo
 		}
 		return
 	}
-	if len(value.Indexes) > 0 {
-		forEachRecorded(value, visit)
-		return
-	}
-	for i, isObject := 1, text[0] == '{'; ; {
+	isObject, ends, at := text[0] == '{', value.Indexes, 0
+	for i := 1; ; {
 		i = skipSeparators(text, i)
 		if i >= len(text) || text[i] == '}' || text[i] == ']' {
 			return
 		}
-		name := ""
+		var end, escaped, inside int
+		name, recorded := "", len(ends) > 0
 		if isObject {
-			end, escaped := endOf(text, i)
-			if end == invalid {
+			if recorded {
+				end, escaped = ends[at]>>1-value.Index, ends[at]&1
+			} else if end, escaped = endOf(text, i); end == invalid {
 				return
 			}
 			name = content(text[i:end], escaped)
 			i = skipSeparators(text, end)
 		}
-		end, escaped := endOf(text, i)
-		if end == invalid {
+		if recorded {
+			end, escaped, inside = ends[at+1]>>1-value.Index, ends[at+1]&1, at+numbers
+			at = inside + ends[at+2]
+		} else if end, escaped = endOf(text, i); end == invalid {
 			return
 		}
-		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i}
-		if visited.Type == gjson.String {
-			visited.Str = content(visited.Raw, escaped)
-		}
-		if i = end; !visit(name, visited) {
-			return
-		}
-	}
-}
-
-// forEachRecorded is ForEach for a value whose parser has recorded where its members or elements end.
-func forEachRecorded(value gjson.Result, visit func(name string, value gjson.Result) bool) {
-	text, ends, isObject := value.Raw, value.Indexes, value.Raw[0] == '{'
-	for i, at := 1, 0; at < len(ends); {
-		i = skipSeparators(text, i)
-		name := ""
-		if isObject {
-			end := ends[at]>>1 - value.Index
-			name = content(text[i:end], ends[at]&1)
-			i = skipSeparators(text, end)
-		}
-		end, escaped, inside := ends[at+1]>>1-value.Index, ends[at+1]&1, at+numbers
-		at = inside + ends[at+2]
 		visited := gjson.Result{Type: typeOf(text[i]), Raw: text[i:end], Index: value.Index + i}
 		switch visited.Type {
 		case gjson.String:
