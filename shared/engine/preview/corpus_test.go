@@ -79,7 +79,7 @@ func stills() (all []still) {
 			half := image.NewGray(image.Rect(0, 0, 96, 64))
 			draw.Draw(half, image.Rect(48, 0, 96, 64), image.White, image.Point{}, draw.Src)
 			var content bytes.Buffer
-			require(t, jpeg.Encode(&content, half, nil))
+			pixeltest.Require(t, jpeg.Encode(&content, half, nil))
 			return mediatest.Noise(t, content.Bytes(), 0)
 		}, mediatest.Drawn("color=c=black,drawbox=c=white:t=fill:x=iw/2", "96x64", "1")},
 		still{"progressive.jpg", func(t testing.TB) string {
@@ -90,7 +90,7 @@ func stills() (all []still) {
 func sniffed(t testing.TB, path string) (content []byte, kind media.Type) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	require(t, err)
+	pixeltest.Require(t, err)
 	kind, _ = sniff.Media(content[:min(len(content), media.SniffLen)])
 	return content, kind
 }
@@ -99,7 +99,7 @@ func sniffed(t testing.TB, path string) (content []byte, kind media.Type) {
 func received(t *testing.T, path string, image bool) (engine.Input, error) {
 	t.Helper()
 	found, err := tools()
-	require(t, err)
+	pixeltest.Require(t, err)
 	_, kind := sniffed(t, path)
 	if image && !kind.Image || !image && !kind.Video {
 		return engine.Input{}, engine.InvalidInput(nil, "The file is not media.")
@@ -122,7 +122,7 @@ func TestVideosPassThroughUnchanged(t *testing.T) {
 			t.Parallel()
 			path := c.Make(t)
 			data, err := received(t, path, false)
-			require(t, err)
+			pixeltest.Require(t, err)
 			size, check := box, checkCorrected
 			if c.First == nil {
 				size, check = catalog.Size{Width: 128, Height: 96}, checkPlayed
@@ -199,7 +199,7 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 			t.Parallel()
 			path := c.make(t)
 			data, err := received(t, path, true)
-			require(t, err)
+			pixeltest.Require(t, err)
 			size := catalog.Size{Width: data.Info.Width, Height: data.Info.Height}
 			spec := engine.Spec{Kind: catalog.Image, Prompt: "don't change anything", Data: &data, Size: size}
 			result := run(t, spec)
@@ -217,7 +217,7 @@ func TestImagesPassThroughUnchanged(t *testing.T) {
 			reference := filepath.Join(t.TempDir(), "reference.pam")
 			head := fmt.Appendf(nil, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n",
 				size.Width, size.Height)
-			require(t, os.WriteFile(reference, append(head, pixels...), 0o600))
+			pixeltest.Require(t, os.WriteFile(reference, append(head, pixels...), 0o600))
 			decoded, _ := playedOf(t, size, false, want, result, reference)
 			checkPoster(t, engine.Input{Path: path, MIME: kind.MIME}, decoded[1][0])
 			if d := decoded[0][0].Apart(decoded[1][0], 8); d > 6 {
@@ -238,9 +238,9 @@ func checkPoster(t *testing.T, of engine.Input, want picture) {
 	t.Helper()
 	found, _ := tools()
 	posters, err := found.Posters(t.Context(), t.TempDir(), []engine.Depicted{{Input: of, Poster: true}})
-	require(t, err)
+	pixeltest.Require(t, err)
 	poster, err := jpeg.Decode(bytes.NewReader(posters[0]))
-	require(t, err)
+	pixeltest.Require(t, err)
 	shown := catalog.Size{Width: poster.Bounds().Dx(), Height: poster.Bounds().Dy()}
 	size := catalog.Size{Width: want.Width, Height: want.Height}
 	if size.Fit(shown) != size {

@@ -91,9 +91,13 @@ func (e *edit) frameBytes() int { return e.spec.Size.Width * e.spec.Size.Height 
 // forget drops the edits that would not change anything.
 func (e *edit) forget() {
 	silent := e.spec.Data != nil && !e.spec.Data.Info.Audio
+	length := e.spec.Duration.Seconds()
 	e.asked.Edits = slices.DeleteFunc(slices.Clone(e.asked.Edits), func(edit look.Edit) bool {
-		why := ""
+		why, before := "", length
+		length = look.LengthOf([]look.Edit{edit}, length)
 		switch {
+		case edit.Trims() && length == before:
+			why = "Nothing was cut off: the clip is not longer than that. "
 		case silent && edit.OnlySound():
 			why = "The clip has no sound. "
 		case edit.Exceeds(e.spec.Size.Width, e.spec.Size.Height):
@@ -281,7 +285,7 @@ func (e *edit) finish(link string) (string, error) {
 			logo := e.spec.Reference
 			drawn := e.input(ffmpeg.Source{Path: logo.Path, MIME: logo.MIME, Info: logo.Info})
 			side := min(e.size.Width, e.size.Height) / 4
-			link = e.place(link, e.filter(fmt.Sprintf("scale=%[1]d:%[1]d:force_original_aspect_ratio=decrease", side), drawn), edit)
+			link = e.place(link, e.filter(fmt.Sprintf("scale='max(1,%[1]d*min(1,a))':'max(1,%[1]d/max(1,a))'", side), drawn), edit)
 		default:
 			if filters := look.Filters([]look.Edit{edit}, look.Late, clip); filters != "" {
 				link = e.filter(filters+",format=gbrap|gbrp", e.colors(link))

@@ -42,10 +42,6 @@ type graph struct {
 // is 14 pixels per frame. Encoders search 16 pixels.
 const rushFrom = 0.4
 
-func (g *graph) stir(motion look.Motion) {
-	g.restless = g.restless || motion.Hold > 0 || math.Hypot(motion.Right, motion.Down) >= rushFrom
-}
-
 func (g *graph) label() string {
 	g.labels++
 	return fmt.Sprintf("[v%d]", g.labels)

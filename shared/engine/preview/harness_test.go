@@ -43,32 +43,22 @@ var (
 	originals sync.Map // ffmpeg arguments to func() []picture
 )
 
-// require stops the test if there is an error.
-func require(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func itoa(i int) string { return strconv.Itoa(i) }
-
 func input(t testing.TB, path string, image bool) *engine.Input {
 	t.Helper()
 	if kept, ok := inputs.Load(path); ok {
 		return kept.(*engine.Input)
 	}
 	found, err := tools()
-	require(t, err)
+	pixeltest.Require(t, err)
 	absolute, err := filepath.Abs(path)
-	require(t, err)
+	pixeltest.Require(t, err)
 	_, kind := sniffed(t, absolute)
 	probe := found.ProbeVideo
 	if image {
 		probe = found.ProbeImage
 	}
 	info, err := probe(t.Context(), absolute, kind.MIME)
-	require(t, err)
+	pixeltest.Require(t, err)
 	made := &engine.Input{Path: absolute, MIME: kind.MIME, Info: info}
 	inputs.Store(path, made)
 	return made
@@ -93,7 +83,7 @@ func run(t testing.TB, spec engine.Spec) string {
 func attempt(t testing.TB, ctx context.Context, spec engine.Spec) (path string, outcome engine.Outcome, err error) {
 	t.Helper()
 	found, err := tools()
-	require(t, err)
+	pixeltest.Require(t, err)
 	spec.Folder = t.TempDir()
 	name := "output.mp4"
 	if spec.Kind == catalog.Image {
@@ -130,13 +120,13 @@ func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (dec
 		args = append(args, "-i", path)
 	}
 	for i := range paths {
-		args = append(args, "-map", itoa(i)+":v",
+		args = append(args, "-map", strconv.Itoa(i)+":v",
 			"-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic",
-			"-f", "rawvideo", "-pix_fmt", "rgb24", filepath.Join(folder, itoa(i)))
+			"-f", "rawvideo", "-pix_fmt", "rgb24", filepath.Join(folder, strconv.Itoa(i)))
 	}
 	heard := filepath.Join(folder, "sound")
 	if sound {
-		args = append(args, "-map", itoa(len(paths)-1)+":a", "-ac", "1", "-ar", itoa(mediatest.SoundRate), "-f", "s16le", heard)
+		args = append(args, "-map", strconv.Itoa(len(paths)-1)+":a", "-ac", "1", "-ar", strconv.Itoa(mediatest.SoundRate), "-f", "s16le", heard)
 	}
 	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
 		t.Fatalf("decode: %v\n%s", err, out)
@@ -144,12 +134,12 @@ func playedOf(t testing.TB, size catalog.Size, sound bool, paths ...string) (dec
 	if sound {
 		var err error
 		samples, err = os.ReadFile(heard)
-		require(t, err)
+		pixeltest.Require(t, err)
 	}
 	decoded = make([][]picture, len(paths))
 	for i := range paths {
-		content, err := os.ReadFile(filepath.Join(folder, itoa(i)))
-		require(t, err)
+		content, err := os.ReadFile(filepath.Join(folder, strconv.Itoa(i)))
+		pixeltest.Require(t, err)
 		decoded[i] = pictures(t, size, content)
 	}
 	return decoded, samples
@@ -160,10 +150,10 @@ func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"
 	if spec.FPS > 0 {
-		filters = "fps=" + itoa(spec.FPS) + "," + filters
+		filters = "fps=" + strconv.Itoa(spec.FPS) + "," + filters
 	}
 	count := max(1, int(spec.Duration.Seconds()*float64(spec.FPS)+0.5))
-	return decodeOnce(t, spec.Size, "-i", spec.Data.Path, "-vf", filters, "-frames:v", itoa(count))
+	return decodeOnce(t, spec.Size, "-i", spec.Data.Path, "-vf", filters, "-frames:v", strconv.Itoa(count))
 }
 
 func decodeOnce(t testing.TB, size catalog.Size, args ...string) []picture {

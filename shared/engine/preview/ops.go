@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"math"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
@@ -17,13 +18,15 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	}
 	full := g.size
 	defer func() { g.size = full }()
+	enough := func(s look.Smooth) bool { return g.length(s.Radius) >= halvedFrom }
 	for at, op := range l.Ops {
 		var err error
+		layer, _ := op.(look.Layer)
 		switch lines, draws := op.(look.Lines); {
-		case g.size == full && g.softens(l.Ops[at:]):
+		case g.size == full && look.Softens(l.Ops[at:], enough):
 			g.size = partOf(full, g.part(l.Ops[at:]))
 			link = g.filter(g.reduce(1), link)
-		case g.size == full || g.coarse(op):
+		case g.size == full || look.Coarse(op) || layer.Soft:
 		case draws:
 			if link, err = g.linesOf(link, lines, full); err != nil {
 				return "", err
@@ -52,11 +55,6 @@ const halvedFrom = 2.5
 // At this radius, in pixels, and above, flattening runs at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation leaves no fine detail.
-func (g *graph) softens(ops []look.Op) bool {
-	return look.Softens(ops, func(s look.Smooth) bool { return g.length(s.Radius) >= halvedFrom })
-}
-
 // part returns the scale divisor for operations that leave no fine detail.
 func (g *graph) part(ops []look.Op) int {
 	for _, op := range ops {
@@ -79,19 +77,6 @@ func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 		return half
 	}
 	return full
-}
-
-// coarse reports whether an operation adds no detail to a picture without fine detail.
-func (g *graph) coarse(op look.Op) bool {
-	switch op := op.(type) {
-	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Blur, look.Bloom:
-		return true
-	case look.Grade:
-		return op.LUT.Gentle()
-	case look.Layer:
-		return op.Soft
-	}
-	return false
 }
 
 func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
@@ -117,12 +102,8 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 			return g.warp(link, op, seed)
 		}
 	}
-	return g.coloured(g.colors(link), op, seed)
-}
-
-// coloured renders the operations that need RGB.
-func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
-	switch op := op.(type) {
+	link = g.colors(link)
+	switch op := op.(type) { // the rest need RGB
 	case look.Pixelate:
 		block := g.pixels(op.Block)
 		return g.filter(fmt.Sprintf("pixelize=w=%d:h=%d", block, block), link), nil
@@ -263,7 +244,7 @@ func (g *graph) bloom(link string, op look.Bloom) string {
 }
 
 func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
-	g.stir(op.Motion)
+	g.restless = g.restless || op.Motion.Hold > 0 || math.Hypot(op.Motion.Right, op.Motion.Down) >= rushFrom
 	drawn, err := g.picture(op.Draw(g.size.Width, g.size.Height, seed))
 	if err != nil {
 		return "", err

@@ -34,10 +34,8 @@ func (e *edit) watch(link string) (next string, args []string) {
 		return link, nil
 	}
 	size := e.size
-	if longest := max(size.Width, size.Height); longest > previewSide {
-		size = catalog.Size{
-			Width: max(2, size.Width*previewSide/longest/2*2), Height: max(2, size.Height*previewSide/longest/2*2),
-		}
+	if max(size.Width, size.Height) > previewSide {
+		size = catalog.Size{Width: previewSide, Height: previewSide}.Fit(size)
 	}
 	next, aside := e.split(link)
 	small := e.filter(fmt.Sprintf("fps=1,scale=%d:%d:out_range=pc,format=yuvj420p", size.Width, size.Height), aside)
@@ -98,12 +96,7 @@ func (e *edit) write(link, file, codec string, options ...string) {
 
 // readPoster returns nil if the file is missing or too large. The poster is then made from the result.
 func (e *edit) readPoster() []byte {
-	path := filepath.Join(e.folder, resultPoster)
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > engine.MaxPoster {
-		return nil
-	}
-	poster, err := os.ReadFile(path)
+	poster, err := os.ReadFile(filepath.Join(e.folder, resultPoster))
 	if err != nil || engine.CheckPoster(poster) != nil {
 		return nil
 	}

@@ -89,13 +89,14 @@ func TestFirstPromptsDoWhatTheySay(t *testing.T) {
 		}},
 		{both, "change her dress to green", personClip, "", "change her dress to green", nil},
 		{both, "don't change anything", sample, "", "", nil},
+		{clip, "make it 10 seconds long", sample, "", "", nil},
 	} {
 		kinds := map[int][]catalog.Kind{text: {catalog.TextToVideo}, clip: {catalog.Edit}, both: {catalog.Edit, catalog.Image}}[c.of]
 		for _, kind := range kinds {
 			t.Run(string(kind)+" "+c.prompt, func(t *testing.T) {
 				spec := typed(t, folder, kind, c.prompt, c.from)
 				path, outcome, err := attempt(t, t.Context(), spec)
-				require(t, err)
+				pixeltest.Require(t, err)
 				if got := strings.Join(outcome.Understood, "; "); got != c.understood {
 					t.Errorf("understood %q, want %q", got, c.understood)
 				}

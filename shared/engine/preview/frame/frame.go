@@ -34,7 +34,7 @@ var _ engine.LiveEngine = (*Engine)(nil)
 func New(now func() time.Time, seed func() uint32) *Engine { return &Engine{now: now, seed: seed} }
 
 func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
-	return &editor{engine: e, kind: m.Kind, seed: e.seed(), work: newWorkspace()}, nil
+	return &editor{engine: e, kind: m.Kind, seed: e.seed(), work: &workspace{scalers: map[[4]int]*resampler{}}}, nil
 }
 
 type editor struct {

@@ -52,22 +52,6 @@ func frameOf(t testing.TB, size catalog.Size, at float64) []byte {
 	return out
 }
 
-func still(t testing.TB, data []byte) *engine.ReferenceImage {
-	t.Helper()
-	found, err := tools()
-	pixeltest.Require(t, err)
-	pixels, size, err := found.Still(t.Context(), data, "image/jpeg", 384)
-	pixeltest.Require(t, err)
-	return &engine.ReferenceImage{Size: size, Pixels: pixels}
-}
-
-func decoded(t testing.TB, encoded []byte) image.Image {
-	t.Helper()
-	picture, _, err := image.Decode(bytes.NewReader(encoded))
-	pixeltest.Require(t, err)
-	return picture
-}
-
 func editor(t testing.TB, prompt string) engine.LiveEditor {
 	t.Helper()
 	return editorAt(t, prompt, func() time.Time { return time.Unix(0, 0) })
@@ -82,17 +66,14 @@ func editorAt(t testing.TB, prompt string, clock func() time.Time) engine.LiveEd
 	return e
 }
 
-func pictureOf(t testing.TB, encoded []byte) *engine.Picture {
+func pictureOf(t testing.TB, jpeg []byte) *engine.Picture {
 	t.Helper()
-	return &engine.Picture{YCbCr: *decoded(t, encoded).(*image.YCbCr)}
+	picture, _, err := image.Decode(bytes.NewReader(jpeg))
+	pixeltest.Require(t, err)
+	return &engine.Picture{YCbCr: *picture.(*image.YCbCr)}
 }
 
-func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
-	t.Helper()
-	return edited(t, e, pictureOf(t, jpeg))
-}
-
-func edited(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Image {
+func edit(t testing.TB, e engine.LiveEditor, picture *engine.Picture) image.Image {
 	t.Helper()
 	out, err := e.Edit(t.Context(), picture)
 	pixeltest.Require(t, err)
@@ -158,9 +139,9 @@ func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 			continue
 		}
 		e := editor(t, prompt)
-		live := edit(t, e, in)
+		live := edit(t, e, pictureOf(t, in))
 		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, prompt, in, nil))
-		if changed := difference(live, decoded(t, in), 1); changed < 3 {
+		if changed := difference(live, &pictureOf(t, in).YCbCr, 1); changed < 3 {
 			t.Errorf("%q changes the picture by %.2f only", prompt, changed)
 		}
 	}
@@ -170,14 +151,18 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
 	pixeltest.Require(t, err)
+	found, err := tools()
+	pixeltest.Require(t, err)
+	pixels, size, err := found.Still(t.Context(), reference, "image/jpeg", 384)
+	pixeltest.Require(t, err)
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, prompt)
-		before := edit(t, e, in)
-		e.SetImage(t.Context(), still(t, reference))
-		live := edit(t, e, in)
+		before := edit(t, e, pictureOf(t, in))
+		e.SetImage(t.Context(), &engine.ReferenceImage{Size: size, Pixels: pixels})
+		live := edit(t, e, pictureOf(t, in))
 		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, prompt, in, reference))
 		e.SetImage(t.Context(), nil)
-		if d := difference(edit(t, e, in), before, 1); d != 0 {
+		if d := difference(edit(t, e, pictureOf(t, in)), before, 1); d != 0 {
 			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
 		}
 	}
@@ -186,7 +171,7 @@ func TestReferenceColorsAreApplied(t *testing.T) {
 // The prompt arrives while the first frame is being edited.
 func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
-	want := edit(t, editor(t, "film noir"), in)
+	want := edit(t, editor(t, "film noir"), pictureOf(t, in))
 	for range 4 {
 		// The clock is read just before the first frame's look is prepared, which takes a while.
 		making := make(chan struct{})
@@ -201,9 +186,9 @@ func TestPromptDuringFirstFrameApplies(t *testing.T) {
 			<-making
 			e.SetPrompt(t.Context(), "film noir")
 		})
-		edit(t, e, in)
+		edit(t, e, pictureOf(t, in))
 		setting.Wait()
-		if d := difference(want, edit(t, e, in), 1); d != 0 {
+		if d := difference(want, edit(t, e, pictureOf(t, in)), 1); d != 0 {
 			t.Fatalf("the prompt is lost: the second frame differs by %.2f", d)
 		}
 	}
@@ -213,13 +198,13 @@ func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
 	e := editorAt(t, "snow", func() time.Time { return now })
 	in := frameOf(t, frame.Box, 1)
-	first := edit(t, e, in)
+	first := edit(t, e, pictureOf(t, in))
 	now = now.Add(time.Second / 2)
-	if d := difference(first, edit(t, e, in), 1); d < 0.5 {
+	if d := difference(first, edit(t, e, pictureOf(t, in)), 1); d < 0.5 {
 		t.Errorf("half a second later the frame differs by %.2f only", d)
 	}
 	now = now.Add(1000 * time.Hour)
-	edit(t, e, in)
+	edit(t, e, pictureOf(t, in))
 }
 
 // A limited-range picture is edited like the same picture in full range.
@@ -231,7 +216,7 @@ func TestPictureRangeIsKept(t *testing.T) {
 	narrow := &engine.Picture{Narrow: true, YCbCr: *copied(&full.YCbCr, scale(219), scale(224))}
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, prompt)
-		want := edited(t, e, full)
+		want := edit(t, e, full)
 		out, err := e.Edit(t.Context(), narrow)
 		pixeltest.Require(t, err)
 		if !out.Narrow {
@@ -312,22 +297,16 @@ func TestHostileSizesAreEdited(t *testing.T) {
 			in := &engine.Picture{YCbCr: *noisy(size, ratio, random), Narrow: turn%4 < 2}
 			turn++
 			what := fmt.Sprintf("%q, %v, %v", prompt, size, in.SubsampleRatio)
-			wantPicture(t, what, edited(t, session, in), edited(t, editor(t, prompt), in), in)
+			got, want := edit(t, session, in).(*image.YCbCr), edit(t, editor(t, prompt), in).(*image.YCbCr)
+			fit := frame.Box.Fit(catalog.Size{Width: size.X, Height: size.Y})
+			chroma := (fit.Width + 1) / 2 * ((fit.Height + 1) / 2)
+			if got.Rect.Size() != image.Pt(fit.Width, fit.Height) || got.SubsampleRatio != image.YCbCrSubsampleRatio420 ||
+				len(got.Y) != fit.Width*fit.Height || len(got.Cb) != chroma || len(got.Cr) != chroma {
+				t.Errorf("%s: %v with planes of %d, %d and %d", what, got.Rect, len(got.Y), len(got.Cb), len(got.Cr))
+			}
+			if !bytes.Equal(got.Y, want.Y) || !bytes.Equal(got.Cb, want.Cb) || !bytes.Equal(got.Cr, want.Cr) {
+				t.Errorf("%s: an earlier picture is visible in it", what)
+			}
 		}
-	}
-}
-
-// wantPicture compares a session's picture with a new session's, and checks the lengths of its planes.
-func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
-	t.Helper()
-	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)
-	size := frame.Box.Fit(catalog.Size{Width: in.Rect.Dx(), Height: in.Rect.Dy()})
-	chroma := (size.Width + 1) / 2 * ((size.Height + 1) / 2)
-	if got.Rect.Size() != image.Pt(size.Width, size.Height) || got.SubsampleRatio != image.YCbCrSubsampleRatio420 ||
-		len(got.Y) != size.Width*size.Height || len(got.Cb) != chroma || len(got.Cr) != chroma {
-		t.Errorf("%s: %v with planes of %d, %d and %d", what, got.Rect, len(got.Y), len(got.Cb), len(got.Cr))
-	}
-	if !bytes.Equal(got.Y, want.Y) || !bytes.Equal(got.Cb, want.Cb) || !bytes.Equal(got.Cr, want.Cr) {
-		t.Errorf("%s: an earlier picture is visible in it", what)
 	}
 }

@@ -33,8 +33,6 @@ type workspace struct {
 	plane, row, ratios []uint8
 }
 
-func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
-
 // maxScalers limits the number of cached scalers, even if the frame size keeps changing.
 const maxScalers = 16
 
@@ -66,7 +64,7 @@ func compile(l look.Look, size catalog.Size) *program {
 		switch {
 		case p.halves(l.Ops[at:]):
 			now = half
-		case now == half && !coarse(op):
+		case now == half && !look.Coarse(op):
 			now = p
 		}
 		shapings := now.shapings(l.Ops[at:], at == 0, now == p)
@@ -119,7 +117,7 @@ func compile(l look.Look, size catalog.Size) *program {
 // start with a color change, or if the change is too expensive.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
-		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
+		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || look.Coarse(op)) {
 			return newTones(op.LUT)
 		}
 	}

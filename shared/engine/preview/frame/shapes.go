@@ -57,17 +57,6 @@ func (p *program) halves(ops []look.Op) bool {
 	return look.Softens(ops, func(s look.Smooth) bool { return p.length(s.Radius) >= halvedFrom })
 }
 
-// coarse reports whether an operation adds no detail, so that rendering can stay at half size.
-func coarse(op look.Op) bool {
-	switch op := op.(type) {
-	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Blur, look.Bloom:
-		return true
-	case look.Grade:
-		return op.LUT.Gentle()
-	}
-	return false
-}
-
 // shapings returns the leading operations that can run on luma and chroma. Sharpening on luma and chroma is
 // worthwhile only if the picture already has this format.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {

@@ -77,7 +77,7 @@ func (asked *request) area(prompt string, found []Area, split []clause, i int) {
 	case at >= 0:
 		found[i] = asked.ground(prompt, c, at)
 	case asked.placed(prompt, c):
-	case i > 0 && i+1 == len(split) && asked.grounded() && !c.negated() && fills(prompt, c):
+	case i > 0 && i+1 == len(split) && asked.grounded() && !c.negated() && !c.hasEdit() && fills(prompt, c):
 		asked.recolor(prompt, c)
 	case isPerson(c), i > 0 && found[i-1] == Background && about(c) == Person && !c.any(isUnknown):
 		found[i] = Person

@@ -33,7 +33,9 @@ type arguments struct {
 	box     string
 	blurred bool
 	// tall means that a number of pixels is a height.
-	tall   bool
+	tall bool
+	// lasts is the length of the result that a speed aims at, in seconds, or 0.
+	lasts  float64
 	during Span
 	// removed and scene are used for the background.
 	removed bool

@@ -139,6 +139,9 @@ func begins(all clause, at int, current clause) bool {
 		}
 	}
 	rest := all.near(at)
+	if joined && (p.writes() && current.writes() || p.means.edit != nil && p.means.edit.isFade() && current.requests()) {
+		return true // `"A" for the first second and "B" for the last`, "quieter and fade out for the last second"
+	}
 	if joined && current.requests() && rest.requests() && rest[:min(3, len(rest))].any(part.isPortion) {
 		return true // "warmer and the last 2 seconds black and white"
 	}
@@ -214,6 +217,13 @@ func isLocal(c clause) bool {
 func isBare(c clause) bool {
 	return c.color() >= 0 && !c.any(func(p part) bool {
 		return p.whole || p.scope || !p.isColor() && p.class != filler && p.class != joiner
+	})
+}
+
+// recolorsIt reports whether a clause only gives a color to "it", such as the sky in "the sky looks dull, make it blue".
+func recolorsIt(c clause) bool {
+	return c.color() >= 0 && c.has("its") && !c.any(func(p part) bool {
+		return p.whole && !p.in("its") || p.means.edit != nil || p.changes() && !p.isColor()
 	})
 }
 

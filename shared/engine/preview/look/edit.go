@@ -125,6 +125,7 @@ func cuts() []operation {
 	}
 	return []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
+		cutOut("trim both ends", func(a arguments, length float64) (from, to float64) { return a.number(1), length - a.number(1) }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
 		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length }),
 		cutOut("trim", func(a arguments, length float64) (from, to float64) {
@@ -141,8 +142,8 @@ func cuts() []operation {
 func paces() []operation {
 	turn := "asplit[forth][turn];[turn]areverse[back];[forth][back]concat=v=0:a=1"
 	return []operation{
-		pace("slow motion", arguments.slower, arguments.slower),
-		pace("faster", arguments.faster, func(a arguments) float64 { return 1 / a.faster() }),
+		pace("slow motion", 1, 8, arguments.slower),
+		pace("faster", 1.0/16, 1, func(a arguments) float64 { return 1 / a.faster() }),
 		{
 			name: freezeAt, takes: seconds, needs: true, filters: filters{Early: arguments.freeze, Sound: arguments.pause},
 			label:  func(a arguments) string { return fmt.Sprintf("freeze at %g s for %g s", a.numbers[0], a.held()) },
@@ -220,20 +221,35 @@ func shaped(name string, takes kinds, label func(arguments) string, filter filte
 	return operation{name: name, takes: takes, label: label, still: true, filters: filters{Shape: filter}, size: size}
 }
 
-// pace returns the edit of a clip's speed with a name. The label shows the factor `by`; the clip lasts longer by the
-// factor `lasts`.
-func pace(name string, by, lasts func(arguments) float64) operation {
+// pace returns the edit of a clip's speed with a name. The function `by` returns the factor by which a clip lasts
+// longer, which is from least to most.
+func pace(name string, least, most float64, by func(arguments) float64) operation {
+	longer := func(a arguments, length float64) float64 {
+		if a.lasts > 0 {
+			return max(least, min(a.lasts/length, most))
+		}
+		return by(a)
+	}
 	early := func(a arguments, c Clip) string {
-		paced := a.paced(c, lasts(a))
-		if lasts(a) > 1 && a.during == (Span{}) && c.Rate/lasts(a) < float64(c.FPS) {
+		by := longer(a, c.Length)
+		paced := c.extended() + a.paced(c, by)
+		if by > 1 && a.during == (Span{}) && c.Rate/by < float64(c.FPS) {
 			paced += fmt.Sprintf(",minterpolate=fps=%d:mi_mode=blend:scd=none", c.FPS)
 		}
 		return paced
 	}
-	sound := func(a arguments, c Clip) string { return a.tempo(c, 1/lasts(a)) }
 	return operation{
-		name: name, takes: factor, label: label(name+" %.3gx", by), filters: filters{Early: early, Sound: sound},
-		length: func(a arguments, length float64) float64 { return a.stretched(length, lasts(a)) },
+		name: name, takes: factor,
+		label: func(a arguments) string {
+			if a.lasts > 0 {
+				return fmt.Sprintf("%s to %g s", name, a.lasts)
+			}
+			return fmt.Sprintf("%s %.3gx", name, max(by(a), 1/by(a)))
+		},
+		filters: filters{
+			Early: early, Sound: func(a arguments, c Clip) string { return a.tempo(c, 1/longer(a, c.Length)) },
+		},
+		length: func(a arguments, length float64) float64 { return a.stretched(length, longer(a, length)) },
 	}
 }
 
@@ -261,16 +277,14 @@ func cutOut(name string, kept interval) operation {
 	return operation{
 		name: name, takes: seconds | share, needs: true,
 		label: func(a arguments) string {
+			part := map[bool]string{true: "first", false: name}[name == "trim"]
 			switch {
 			case a.unit == share:
-				part := fmt.Sprintf("%s %.0f%%", name, 100*a.number(1))
-				return strings.NewReplacer("trim", "first", " 50%", " half").Replace(part)
-			case name != "trim":
-				return fmt.Sprintf("%s %g s", name, a.number(1))
-			case len(a.numbers) > 1:
+				return strings.Replace(fmt.Sprintf("%s %.0f%%", part, 100*a.number(1)), " 50%", " half", 1)
+			case name == "trim" && len(a.numbers) > 1:
 				return fmt.Sprintf("from %g s to %g s", a.numbers[0], a.numbers[1])
 			}
-			return fmt.Sprintf("first %g s", a.number(1))
+			return fmt.Sprintf("%s %g s", part, a.number(1))
 		},
 		filters: filters{
 			Early: func(a arguments, c Clip) string { return c.filled() + cut(a, c, "trim", "setpts") },
@@ -290,6 +304,14 @@ func (c Clip) filled() string {
 		filters = fmt.Sprintf("fps=%d:start_time=0,", c.FPS) + filters
 	}
 	return filters
+}
+
+// extended returns filters that repeat the last frame of a clip with few frames, because some filters need three.
+func (c Clip) extended() string {
+	if c.FPS == 0 || c.Length*cmp.Or(c.Rate, float64(c.FPS)) >= 3 {
+		return ""
+	}
+	return c.filled()
 }
 
 // gap returns an operation that removes a part of a clip.
@@ -456,9 +478,9 @@ func (a arguments) padding() string {
 }
 
 // pad returns the filters that add bars.
-func (a arguments) pad(Clip) string {
+func (a arguments) pad(c Clip) string {
 	if a.blurred {
-		return fmt.Sprintf("split[over][under];[under]scale='ceil(max(iw,ih*%[1]f)/4)':'ceil(max(ih,iw/%[1]f)/4)':"+
+		return c.extended() + fmt.Sprintf("split[over][under];[under]scale='ceil(max(iw,ih*%[1]f)/4)':'ceil(max(ih,iw/%[1]f)/4)':"+
 			"force_original_aspect_ratio=increase,crop='min(iw,ih*%[1]f)':'min(ih,iw/%[1]f)',gblur=sigma=6,scale=4*iw:4*ih[wide];"+
 			"[wide][over]overlay=(W-w)/2:(H-h)/2", a.proportion(1))
 	}

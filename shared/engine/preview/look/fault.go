@@ -50,7 +50,8 @@ func isEmoji(p part) bool { return strings.ContainsAny(emoji, p.first.text) }
 // isBeside reports whether a word names only an owner, or one of several objects: "the face of the man", "the sky and
 // everything".
 func isBeside(all clause, at int) bool {
-	owns := isPersonWord(all[at]) && all[max(0, at-2):at].has("ofs")
+	speaks := at+1 < len(all) && all[at+1].in("sounds") // "her voice"
+	owns := isPersonWord(all[at]) && (speaks || all[max(0, at-2):at].has("ofs"))
 	summed := at+2 < len(all) && all[at+1].class == joiner && all[at+2].in("everythings")
 	return all[at].class == content && (owns || summed)
 }
@@ -467,7 +468,7 @@ func spare(all clause) {
 // spareTime finds the words that exclude seconds: "except the last second", "but not in the first second".
 func spareTime(all clause) {
 	for i, p := range all {
-		if p.means.edit == nil || !p.means.edit.isSpan() || p.isEdit(middle) {
+		if p.means.edit == nil || !p.means.edit.Trims() || p.isEdit(middle) {
 			continue
 		}
 		after := i + 1 + all[i+1:].find(func(p part) bool { return len(p.arguments) == 0 })

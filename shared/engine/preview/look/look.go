@@ -57,6 +57,17 @@ func Softens(ops []Op, enough func(Smooth) bool) bool {
 	return false
 }
 
+// Coarse reports whether an operation adds no detail to a picture without fine detail.
+func Coarse(op Op) bool {
+	switch op := op.(type) {
+	case Smooth, Flatten, Clarity, Fringe, Blur, Bloom:
+		return true
+	case Grade:
+		return op.LUT.Gentle()
+	}
+	return false
+}
+
 // Smooth smooths the areas between edges and preserves the edges (a bilateral filter).
 type Smooth struct {
 	// Radius is the spatial standard deviation, in units.

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -45,8 +46,8 @@ func (o *ordered) turnHalf() {
 // hasDegree reports whether a factor gives the amount of an edit, such as a zoom.
 func (o *operation) hasDegree() bool { return o.takes&^place == factor }
 
-// isSpan reports whether an edit keeps the first, the last or the middle seconds.
-func (o *operation) isSpan() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
+// Trims reports whether an edit keeps the first, the last or the middle seconds.
+func (o *operation) Trims() bool { return o.name == "trim" || o.name == "last" || o.name == middle }
 
 // orders reads the ordinary edits of a clause.
 type orders struct {
@@ -78,6 +79,7 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 	if len(c.found) == 0 || len(c.found) == 1 && c.found[0].edit.name == "crop" && c.found[0].given == 0 {
 		c.imply()
 	}
+	c.retime()
 	c.found, span = limit(clause, c.found)
 	clause.drop(func(p part) bool {
 		return c.writes && p.in("letters") || c.any(func(o ordered) bool { return o.explains(p) })
@@ -91,6 +93,8 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 		switch p := &clause[o.at]; {
 		case c.repeats(o):
 			p.ignore()
+		case c.rotates(o): // "rotate by 3° and crop the black corners away"
+			clause.near(o.at).drop(func(part) bool { return true })
 		case c.mentions(o):
 			for k := range clause {
 				if k == o.at || clause[k].kinds()&seconds != 0 {
@@ -108,15 +112,18 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 
 // add adds an edit, unless it is there. Only texts may be there several times.
 func (c *orders) add(e Edit) {
-	known, again := Find(c.Edits, e.name)
-	if !again || e.name == Title && known.args.text != "" && e.args.text != "" {
+	at := slices.IndexFunc(c.Edits, func(known Edit) bool { return known.name == e.name })
+	switch {
+	case at < 0, e.name == Title && c.Edits[at].args.text != "" && e.args.text != "":
 		c.Edits = append(c.Edits, e)
+	case len(c.Edits[at].args.numbers) == 0 && e.OnlySound():
+		c.Edits[at] = e // "it's too quiet, make it 10 dB louder"
 	}
 }
 
 // explains reports whether a word only explains the edit, such as "audio" next to "mute".
 func (o ordered) explains(p part) bool {
-	timed := o.given&seconds != 0 || o.edit.isSpan()
+	timed := o.given&seconds != 0 || o.edit.Trims()
 	return o.edit.name == "mirror" && p.in("horizontals") || o.edit.name == "border" && p.in("rings") ||
 		o.edit.hasDegree() && p.in("particles") || o.edit.OnlySound() && p.in("sounds") ||
 		o.edit.Crops() && (isPersonWord(p) || p.in("center")) ||
@@ -132,11 +139,13 @@ func (c *orders) collect() {
 			continue
 		}
 		c.blurred = c.blurred || p.isEdit(padded) && p.names("blurs")
+		near := c.clause.near(i) // "hide her face with a black bar"
+		hides := near.takesAway() || c.clause.follows("cutters", i) || c.clause[0].in("covers") || len(c.found) == 0 && near.has("faces")
 		slow := in("slows", p.last.text) && i+1 < len(c.clause) && c.clause[i+1].in("afterSlow") // "slow fade"
 		switch {
 		case c.details(i):
 			p.ignore()
-		case slow, len(c.found) == maxOrdered, p.isFrame() && (c.clause.near(i).takesAway() || c.clause.follows("cutters", i)):
+		case slow, len(c.found) == maxOrdered, p.isFrame() && hides:
 			p.disown()
 		default:
 			c.found = append(c.found, c.ordered(i))
@@ -151,14 +160,18 @@ func (c *orders) ordered(at int) ordered {
 	if p.isEdit("letterbox") && c.clause.has("rings") {
 		o.edit.operation, o.edit.args.color = meant("border").edit, "black"
 	}
-	o.spans, o.portion = o.edit.isSpan(), p.isPortion()
+	o.spans, o.portion = o.edit.Trims(), p.isPortion()
 	o.limits = o.spans && isSegment(c.clause, at)
+	if o.edit.name == "rotate" && p.names("halfTurns") && len(p.arguments) == 0 {
+		o.turnHalf() // "turn it upside down"
+	}
 	for _, a := range p.arguments {
 		o.give(a)
 	}
 	for _, word := range p.means.phrase {
-		if colors()[word] && o.edit.name == "border" {
-			o.edit.args.color = word // "black frame"
+		named := learned().named(word)
+		if color := slices.IndexFunc(named, func(name string) bool { return colors()[name] }); color >= 0 && o.edit.name == "border" {
+			o.edit.args.color = named[color] // "black frame"
 		}
 	}
 	o.edit.args.tall = o.edit.args.tall || p.names("polaroids")
@@ -193,7 +206,7 @@ func (c *orders) details(at int) bool {
 
 // uncrop ignores a crop without a shape next to seconds that are kept: "crop the last 2 seconds".
 func (c *orders) uncrop() {
-	if !c.any(func(o ordered) bool { return o.edit.isSpan() }) {
+	if !c.any(func(o ordered) bool { return o.edit.Trims() }) {
 		return
 	}
 	c.found = slices.DeleteFunc(c.found, func(o ordered) bool {
@@ -208,8 +221,19 @@ func (c *orders) uncrop() {
 
 // adjustments change an edit by the words around it, in this order.
 var adjustments = []func(*orders, *ordered){
-	(*orders).glide, (*orders).cut, (*orders).upend, (*orders).freeze, (*orders).degree, (*orders).fade,
+	(*orders).glide, (*orders).cut, (*orders).freeze, (*orders).degree, (*orders).fade,
 	(*orders).pace,
+}
+
+// retime changes the speed of a clip instead of cutting it: "shorten it to 3 seconds by speeding it up".
+func (c *orders) retime() {
+	cut := slices.IndexFunc(c.found, func(o ordered) bool { return o.edit.name == "trim" && len(o.edit.args.numbers) == 1 })
+	speed := slices.IndexFunc(c.found, func(o ordered) bool { return o.edit.takes == factor && c.clause.follows("bys", o.at) })
+	if cut >= 0 && speed >= 0 && c.found[cut].edit.args.unit == seconds {
+		c.found[speed].edit.args.lasts = c.found[cut].edit.args.numbers[0]
+		c.clause[c.found[cut].at].ignore()
+		c.found = slices.Delete(c.found, cut, cut+1)
+	}
 }
 
 // glide makes a zoom slow: "zoom in on the face slowly".
@@ -235,13 +259,6 @@ func (c *orders) cut(o *ordered) {
 		o.edit.operation = meant(partOut).edit
 	default:
 		o.edit.operation = meant(removes).edit
-	}
-}
-
-// upend turns a picture by 180° if the phrase says so: "turn it upside down".
-func (c *orders) upend(o *ordered) {
-	if o.edit.name == "rotate" && len(o.edit.args.numbers) == 0 && c.clause[o.at].names("halfTurns") {
-		o.turnHalf()
 	}
 }
 
@@ -323,8 +340,14 @@ func (c *orders) repeats(o ordered) bool {
 		return other.at != o.at && (c.isSpeed(o) && other.edit.name == "slow motion" ||
 			o.edit.needs && other.edit.needs && other.edit.takes == o.edit.takes && told)
 	}
-	return o.given == 0 && (o.edit.isSpan() && c.has("crop") || o.edit.name == Loop && c.has(Boomerang) ||
+	return o.given == 0 && (o.edit.Trims() && c.has("crop") || o.edit.name == Loop && c.has(Boomerang) ||
 		!c.clause[o.at].names("seconds") && c.any(same))
+}
+
+// rotates reports whether an edit only crops the corners of a rotated picture, which every rotation does.
+func (c *orders) rotates(o ordered) bool {
+	turn, turned := Find(c.Edits, "rotate")
+	return turned && math.Mod(turn.args.degrees(), 90) != 0 && o.edit.name == "crop" && o.given == 0 && c.clause.near(o.at).has("margins")
 }
 
 // fails reports whether an edit lacks an argument, or is about an object that the prompt names: "flip the car".
@@ -370,7 +393,7 @@ func (c *orders) mentions(o ordered) bool {
 // isPortion reports whether a part is a phrase such as "the last seconds", without a verb.
 func (p part) isPortion() bool {
 	other := func(word string) bool { return !in("portions", word) }
-	return p.means.edit != nil && p.means.edit.isSpan() && !slices.ContainsFunc(p.means.phrase, other)
+	return p.means.edit != nil && p.means.edit.Trims() && !slices.ContainsFunc(p.means.phrase, other)
 }
 
 // isLone reports whether a prompt only asks for a part of the clip: "just the last 2 seconds, please". Requests
@@ -391,7 +414,7 @@ func isLone(all clause) bool {
 func isObject(c clause, at int, e Edit) bool {
 	for _, p := range c[at+1:] {
 		switch {
-		case p.in("adverbs"):
+		case p.in("adverbs"), p.isColor():
 		case p.class == content && !(e.Crops() && isPersonWord(p)):
 			return true
 		case p.class == filler && len(p.arguments) == 0 && !p.whole:

@@ -178,6 +178,9 @@ func (r *reader) phrase() (longest meaning, length int) {
 func (r *reader) named(means meaning, length int) {
 	first, next := r.at, r.at+length
 	phrase := strings.Join(means.phrase, " ")
+	if phrase == "noir" && first > 0 && in("noirs", r.texts[first-1]) {
+		means = meant("black")
+	}
 	p := part{class: named, first: r.tokens[first], last: r.tokens[next-1], means: means, words: phrase}
 	if shape, found := directions()[phrase]; found && length > 1 {
 		p.arguments = append(p.arguments, shape) // 세로
@@ -362,7 +365,8 @@ func closingAt(text, marks string) int {
 
 // announces reports whether the parts before a quotation show that it is text to write.
 func announces(before clause) bool {
-	return before[max(0, len(before)-6):].any(func(p part) bool {
+	again := len(before) > 0 && before[len(before)-1].class == joiner && before.any(part.writes) // `"A" … and "B"`
+	return again || before[max(0, len(before)-6):].any(func(p part) bool {
 		return p.class == placing || p.in("announcers") || p.isEdit(Title)
 	})
 }

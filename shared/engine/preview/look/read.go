@@ -145,7 +145,8 @@ func (f *following) follow(i int) {
 		return
 	}
 	beside := slices.ContainsFunc(f.split[max(0, i-1):min(i+2, len(f.split))], names)
-	if !c.hasEdit() && (c[0].class == thing || !f.described && isLocal(c) || area == Whole && isBare(c) && beside) {
+	painted := i > 0 && names(f.split[i-1]) && !f.split[i-1].whole() && recolorsIt(c)
+	if painted || !c.hasEdit() && (c[0].class == thing || !f.described && isLocal(c) || area == Whole && isBare(c) && beside) {
 		f.ignore(slices.DeleteFunc(slices.Clone(c), func(p part) bool {
 			return p.class == named && len(p.means.phrase) == 0 // the caller handles it
 		}))

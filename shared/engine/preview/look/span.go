@@ -203,7 +203,7 @@ func isWhen(c clause) bool {
 	for i, p := range c {
 		switch {
 		case p.means.edit != nil:
-			if timed = true; !p.means.edit.isSpan() {
+			if timed = true; !p.means.edit.Trims() {
 				return false
 			}
 		case len(p.arguments) > 0:

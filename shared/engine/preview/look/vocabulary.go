@@ -194,6 +194,10 @@ const (
 func (v *vocabulary) mend(tokens []token) {
 	mended := map[string]string{}
 	for i, t := range tokens {
+		if in("thes", t.text) {
+			tokens[i].text = "the"
+			continue
+		}
 		short := utf8.RuneCountInString(t.text) < minTypo-1
 		if short || v.known[t.text] || isDigit(t.text, 0) || classOf(t.text) != content {
 			continue

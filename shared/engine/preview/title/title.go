@@ -70,7 +70,10 @@ func Draw(text string, ink, box color.Color, size catalog.Size, scale float64) (
 			face.Close()
 			continue
 		}
-		outline := max(1, pixels/16)
+		outline, around := max(1, pixels/16), image.Black
+		if color.GrayModel.Convert(ink).(color.Gray).Y < 64 {
+			around = image.White
+		}
 		margin := int(outline) + 1
 		if _, _, _, alpha := box.RGBA(); alpha > 0 {
 			margin += int(pixels / 4)
@@ -79,9 +82,9 @@ func Draw(text string, ink, box color.Color, size catalog.Size, scale float64) (
 		draw.Draw(picture, picture.Rect, image.NewUniform(box), image.Point{}, draw.Src)
 		for i, line := range lines {
 			left := (width-font.MeasureString(face, line).Ceil())/2 + margin
-			d := font.Drawer{Dst: picture, Src: image.Black, Face: face}
+			d := font.Drawer{Dst: picture, Src: around, Face: face}
 			at := fixed.P(left, i*height+face.Metrics().Ascent.Ceil()+margin)
-			for turn := range 24 { // black copies around the letters are their outline
+			for turn := range 24 { // copies around the letters are their outline
 				sin, cos := math.Sincos(float64(turn) * math.Pi / 12)
 				d.Dot = at.Add(fixed.P(int(math.Round(outline*cos)), int(math.Round(outline*sin))))
 				d.DrawString(line)
@@ -96,14 +99,12 @@ func Draw(text string, ink, box color.Color, size catalog.Size, scale float64) (
 // wrap divides words into lines and returns the width of the widest line, in pixels. No line is wider than the given
 // maximum.
 func wrap(face font.Face, words []string, most int) (lines []string, width int) {
-	line := ""
-	for i, word := range words {
-		next := strings.TrimSpace(line + " " + word)
-		if line != "" && font.MeasureString(face, next).Ceil() > most {
-			lines, next = append(lines, line), word
-		}
-		if line = next; i == len(words)-1 {
-			lines = append(lines, line)
+	for _, word := range words {
+		last := len(lines) - 1
+		if last < 0 || font.MeasureString(face, lines[last]+" "+word).Ceil() > most {
+			lines = append(lines, word)
+		} else {
+			lines[last] += " " + word
 		}
 	}
 	for _, line := range lines {

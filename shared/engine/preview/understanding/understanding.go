@@ -221,7 +221,7 @@ func ofScene(asked Request) Result {
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
 	r := Result{Understood: append([]string{}, painted.Understood...)}
 	for _, phrase := range read.Ignored {
-		if !slices.Contains(painted.Understood, phrase) { // the scene already shows the second mood's light
+		if light := strings.TrimPrefix(phrase, "at "); !slices.Contains(painted.Understood, light) { // it shows the second mood
 			r.Ignored = append(r.Ignored, phrase)
 		}
 	}
