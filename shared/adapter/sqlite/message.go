@@ -21,9 +21,11 @@ type message struct {
 const (
 	insertMessage = `insert into goqite (created, queue, body, timeout, priority) values (?1, ?2, ?3, ?1, ?4)
 		returning id`
-	// Among messages of the same priority, receive the oldest first, even if it was returned to the queue after others.
+	// Receive jobs with low priority last, and otherwise the oldest first, even if it was returned to the queue after
+	// others. If ?4 is true, receive only brief jobs.
 	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
-			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
+			select id from goqite where queue = ?1 and timeout <= ?2 and priority >= iif(?4, 1, -1)
+			order by priority < 0, created limit 1)
 		returning id, body, received`
 	hideMessage   = "update goqite set timeout = ? where id = ?"
 	deleteMessage = "delete from goqite where id = ?"
@@ -38,8 +40,11 @@ func (db *DB) moment(after time.Duration) string {
 
 func (db *DB) sendMessage(ctx context.Context, tx *transaction, j job.Job) (id string, err error) {
 	priority := 0
-	if j.Low() {
+	switch {
+	case j.Low():
 		priority = -1
+	case j.Brief():
+		priority = 1
 	}
 	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queueName(j.Lane, j.Account), []byte(j.ID), priority).Scan(&id)
 	return id, err
@@ -47,9 +52,9 @@ func (db *DB) sendMessage(ctx context.Context, tx *transaction, j job.Job) (id s
 
 // receiveMessage takes the oldest visible message of a queue and hides it until the lease ends.
 func (db *DB) receiveMessage(ctx context.Context, tx *transaction, queue string,
-	lease time.Duration) (m message, ok bool, err error) {
+	lease time.Duration, brief bool) (m message, ok bool, err error) {
 	var body []byte
-	err = tx.QueryRowContext(ctx, receiveMessage, queue, db.moment(0), db.moment(lease)).Scan(&m.id, &body, &m.receipt)
+	err = tx.QueryRowContext(ctx, receiveMessage, queue, db.moment(0), db.moment(lease), brief).Scan(&m.id, &body, &m.receipt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

@@ -22,7 +22,7 @@ func newJob(id, account string) job.Job {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return job.Job{
 		ID: id, Account: account, Key: "key_0123456789ab", Model: "gen-2.5", Lane: job.VideoLane,
-		Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge),
+		Status: job.Pending, CreatedAt: now, Deadline: now.Add(job.MaxAge), Request: job.Request{Length: time.Second},
 	}
 }
 
@@ -338,10 +338,18 @@ func TestSecondLeasesLeaveSpareSlots(t *testing.T) {
 	}
 	receive(t, db, "job_4", time.Hour)
 	receiveNone(t, db)
-	if err := db.Jobs().Accept(t.Context(), newJob("job_6", "other"), 0); err != nil {
-		t.Fatal(err)
+	long := newJob("job_7", "long")
+	long.Request.Length = time.Minute
+	for _, j := range []job.Job{newJob("job_6", "other"), long, newJob("job_8", "long")} {
+		if err := db.Jobs().Accept(t.Context(), j, 0); err != nil {
+			t.Fatal(err)
+		}
+		if j.ID == long.ID { // does not use a spare slot
+			receiveNone(t, db)
+			continue
+		}
+		receive(t, db, j.ID, time.Hour)
 	}
-	receive(t, db, "job_6", time.Hour)
 }
 
 // The limit also applies to suspected jobs.

@@ -14,8 +14,10 @@ type Backlog struct {
 	// Low and AccountLow count the pending jobs with low priority, which Jobs and AccountJobs include.
 	Low, AccountLow int
 	// Running is the number of the lane's jobs that are being processed. It may be unknown if Spare
-	// is 0. Spare is the number of extra slots for accounts without a running job.
+	// is 0. Spare is the number of extra slots for brief jobs of accounts without a running job.
 	Running, Spare int
+	// Brief means that the new job is brief.
+	Brief bool
 	// RunTime is the mean time that recently completed jobs took without runs in spare slots, or 0 if unknown.
 	RunTime time.Duration
 	// Others counts the other accounts that completed a job within OthersFor.
@@ -107,10 +109,10 @@ func (b Backlog) fraction(atOnce int) float64 {
 	return min(accountFraction, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare slot lets the account's job start immediately.
+// placeFor reports whether the account's job can start immediately, perhaps in a spare slot.
 func (b Backlog) placeFor(workers int) bool {
 	free := b.Running < workers && b.AccountJobs < workers
-	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)
+	return b.Spare > 0 && (free || b.Brief && b.AccountJobs == 0 && b.Running < workers+b.Spare)
 }
 
 // Admit decides whether one more job is expected to end in time with the given number of workers

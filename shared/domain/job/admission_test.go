@@ -82,9 +82,10 @@ func TestSpareSlotIsForOtherAccounts(t *testing.T) {
 		backlog job.Backlog
 		full    bool
 	}{
-		{"the spare place is free", job.Backlog{Jobs: 9, Running: 1, Spare: 1}, false},
-		{"the spare place is taken", job.Backlog{Jobs: 9, Running: 2, Spare: 1}, true},
-		{"the account has its place", job.Backlog{Jobs: 9, Running: 1, Spare: 1, AccountJobs: 1}, true},
+		{"the spare place is free", job.Backlog{Jobs: 9, Running: 1, Spare: 1, Brief: true}, false},
+		{"the job is long", job.Backlog{Jobs: 9, Running: 1, Spare: 1}, true},
+		{"the spare place is taken", job.Backlog{Jobs: 9, Running: 2, Spare: 1, Brief: true}, true},
+		{"the account has its place", job.Backlog{Jobs: 9, Running: 1, Spare: 1, AccountJobs: 1, Brief: true}, true},
 		{"there is no spare place", job.Backlog{Jobs: 9}, true},
 	} {
 		c.backlog.RunTime, c.backlog.Others = job.MaxAge, 1

@@ -28,6 +28,15 @@ func (r Request) EngineOptions() map[string]any {
 	return options
 }
 
+// BriefLength is the longest video that may run in a spare slot. Otherwise, long videos of a few accounts would keep all
+// slots.
+const BriefLength = 15 * time.Second
+
+// Brief reports whether the job may run in a spare slot: an image, or a video that is known to be short.
+func (j Job) Brief() bool {
+	return !j.Low() && (j.Lane == ImageLane || j.Request.Length > 0 && max(j.Request.Length, j.Request.Clip) <= BriefLength)
+}
+
 func (j Job) Low() bool { return j.Request.Option(Priority) == LowPriority }
 
 // Notifies reports whether a webhook must be sent for the ended job.

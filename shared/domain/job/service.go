@@ -24,7 +24,7 @@ type Config struct {
 	// Random must be cryptographically secure, because job ids must not be guessable.
 	Random  io.Reader
 	Workers map[Lane]int // the number of jobs that run concurrently
-	// Spare is the number of extra slots per lane for accounts with no job on that lane. Admission
+	// Spare is the number of extra slots per lane for brief jobs of accounts with no job on that lane. Admission
 	// does not count them.
 	Spare int
 	// Both ages are counted from the job's end.
@@ -190,7 +190,8 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 // Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
 // probably not end while the caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
-	return s.checkCapacity(ctx, Job{Lane: lane, Account: account}, limit, wait)
+	brief := Request{Length: time.Second} // the job may be
+	return s.checkCapacity(ctx, Job{Lane: lane, Account: account, Request: brief}, limit, wait)
 }
 
 func (s *Service) checkCapacity(ctx context.Context, j Job, limit int, wait time.Duration) error {
@@ -202,6 +203,7 @@ func (s *Service) checkCapacity(ctx context.Context, j Job, limit int, wait time
 		backlog.Jobs -= backlog.Low
 		backlog.AccountJobs -= backlog.AccountLow
 	}
+	backlog.Brief = j.Brief()
 	return s.admit(backlog, j.Lane, limit, wait)
 }
 

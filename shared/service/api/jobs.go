@@ -196,11 +196,11 @@ func (s *service) plan(ctx context.Context, c call, request *job.Request, in *in
 	if length = in.clip; edited {
 		length = read.Length(in.clip)
 	}
+	if request.Length = lengthOf(m, in.clip); edited {
+		request.Length, request.Clip = length, in.clip
+	}
 	if m.Price != nil {
 		request.Price = m.Price.At(request.Option(catalog.ResolutionField))
-		if request.Length = lengthOf(m, in.clip); edited {
-			request.Length, request.Clip = length, in.clip
-		}
 	}
 	if request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
 		plan := read.Planned(m.Plan(

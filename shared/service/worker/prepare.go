@@ -143,10 +143,12 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 // almost free.
 func slack(reserved time.Duration) time.Duration { return min(max(time.Second, reserved/10), reserved) }
 
-// checkLength rejects a clip that is longer than the budget reservation allows, with a tolerance (see slack).
+// checkLength rejects a clip that is longer than its header says, with a tolerance (see slack), if a budget or a spare
+// slot depends on the length.
 func checkLength(j job.Job, length time.Duration) error {
 	header := cmp.Or(j.Request.Clip, j.Request.Length)
-	if len(j.Holds) == 0 || header <= 0 || length <= header+slack(header) {
+	depends := len(j.Holds) > 0 || j.Brief() && length > job.BriefLength
+	if !depends || header <= 0 || length <= header+slack(header) {
 		return nil
 	}
 	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header states."}
