@@ -243,7 +243,7 @@ func (q *queue) try(account string, now time.Time) (started *waiter, l Slot, why
 		if now.Before(w.after) {
 			continue
 		}
-		w.call.urgent = q.places.Load() == 0 && now.Sub(w.since) >= cutEvery
+		w.call.urgent = q.places.Load() == 0 && w.call.Elsewhere && now.Sub(w.since) >= cutEvery
 		if l, why = q.pool.try(w.call); why == nil || !why.Full {
 			return w, l, why
 		}

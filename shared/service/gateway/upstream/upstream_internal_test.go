@@ -429,7 +429,7 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 		least     int
 		most      int
 		elsewhere bool
-	}{{50 * time.Millisecond, 0, 3, false}, {time.Minute, 11, 11, false}, {50 * time.Millisecond, 0, 3, true}, {time.Minute, 11, 11, true}} {
+	}{{50 * time.Millisecond, 0, 3, false}, {400 * time.Millisecond, 0, 5, false}, {time.Minute, 11, 11, false}, {50 * time.Millisecond, 0, 3, true}, {time.Minute, 11, 11, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccounts(t)
 			a.now = time.Now()
@@ -453,7 +453,7 @@ func TestBurstEndsFewBatchCalls(t *testing.T) {
 					slot.Release(Result{}, time.Now())
 				}()
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(5 * time.Second)
 			synctest.Wait()
 			if ended < c.least || ended > c.most {
 				t.Errorf("15 calls of %v ended %d of 12 batch calls", c.length, ended)
