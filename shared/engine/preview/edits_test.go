@@ -18,8 +18,7 @@ import (
 // frameAt maps a position in the result to the input position that is shown there.
 type frameAt func(x, y float64) (fromX, fromY float64)
 
-// Edits work whatever other edits do to the length, and in clips with few frames. The sound of the sparse clip is longer
-// than its picture.
+// Edits work whatever other edits do to the length, in clips with few frames, and if the sound is longer.
 func TestClipsWithFewFramesAreEdited(t *testing.T) {
 	const moving = "-f lavfi -i testsrc2=s=320x180:r=5 -pix_fmt yuv420p -frames:v "
 	one := mediatest.Write(t, strings.Fields(moving+"1 one.mp4")...)

@@ -91,9 +91,9 @@ func (c clause) near(at int) clause {
 	return c[from:to]
 }
 
-// follows reports whether a word from a list is the last one before a part, apart from articles.
+// follows reports whether a word from a list is the last one before a part, apart from articles and colors.
 func (c clause) follows(list string, at int) bool {
-	for at--; at > 0 && c[at].in("articles") && !c[at].in(list); at-- {
+	for at--; at > 0 && (c[at].in("articles") || c[at].isColor()) && !c[at].in(list); at-- {
 	}
 	return at >= 0 && in(list, c[at].last.text)
 }
@@ -139,7 +139,7 @@ func begins(all clause, at int, current clause) bool {
 		}
 	}
 	rest := all.near(at)
-	if joined && (p.writes() && current.writes() || p.means.edit != nil && p.means.edit.isFade() && current.requests()) {
+	if p.writes() && current.writes() && current[0].class != thing || joined && p.means.edit != nil && p.means.edit.isFade() && current.requests() {
 		return true // `"A" for the first second and "B" for the last`, "quieter and fade out for the last second"
 	}
 	if joined && current.requests() && rest.requests() && rest[:min(3, len(rest))].any(part.isPortion) {
@@ -164,7 +164,7 @@ func turns(all clause, at int, current clause) bool {
 	rest := all.near(at)
 	pictured := changesAll(rest) && rest.whole() && about(current) == Background ||
 		changesAll(current) && current.whole() && about(rest) == Background // "den Hintergrund unscharf und das Bild heller"
-	return pictured || setsGround(current) && changesAll(rest) || setsGround(rest) && changesAll(current) ||
+	return pictured || setsGround(current) && (changesAll(rest) || rest.writes()) || setsGround(rest) && changesAll(current) ||
 		sparedBy(current) != Whole || isColored(current) || current.negated() && (current[0].in("keeps") || current.says("stays")) ||
 		about(all[at:])+about(current) == Person+Background
 }

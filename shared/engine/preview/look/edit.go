@@ -110,6 +110,7 @@ const (
 	freezeLast = "freeze the last frame"
 	padded     = "fit into a square"
 	middle     = "keep the middle"
+	bothEnds   = "trim both ends"
 	middleOut  = "cut out the middle"
 	partOut    = "cut out"
 )
@@ -125,7 +126,7 @@ func cuts() []operation {
 	}
 	return []operation{
 		cutOut("skip the first", func(a arguments, length float64) (from, to float64) { return a.number(1), length }),
-		cutOut("trim both ends", func(a arguments, length float64) (from, to float64) { return a.number(1), length - a.number(1) }),
+		cutOut(bothEnds, func(a arguments, length float64) (from, to float64) { return a.number(1), length - a.number(1) }),
 		cutOut("remove the last", func(a arguments, length float64) (from, to float64) { return 0, length - a.number(1) }),
 		cutOut("last", func(a arguments, length float64) (from, to float64) { return length - a.number(1), length }),
 		cutOut("trim", func(a arguments, length float64) (from, to float64) {

@@ -82,7 +82,7 @@ func (asked *request) order(prompt string, clause clause) (span Span) {
 	c.retime()
 	c.found, span = limit(clause, c.found)
 	clause.drop(func(p part) bool {
-		return c.writes && p.in("letters") || c.any(func(o ordered) bool { return o.explains(p) })
+		return c.writes && (p.in("letters") || p.in("announcers")) || c.any(func(o ordered) bool { return o.explains(p) })
 	})
 	c.cuts = clause.any(func(p part) bool { return p.class == thing && !p.in("trims") && !p.in("wants") })
 	c.uncrop()
@@ -206,7 +206,7 @@ func (c *orders) details(at int) bool {
 
 // uncrop ignores a crop without a shape next to seconds that are kept: "crop the last 2 seconds".
 func (c *orders) uncrop() {
-	if !c.any(func(o ordered) bool { return o.edit.Trims() }) {
+	if !c.any(func(o ordered) bool { return o.edit.Trims() || o.edit.name == bothEnds }) {
 		return
 	}
 	c.found = slices.DeleteFunc(c.found, func(o ordered) bool {
@@ -228,7 +228,10 @@ var adjustments = []func(*orders, *ordered){
 // retime changes the speed of a clip instead of cutting it: "shorten it to 3 seconds by speeding it up".
 func (c *orders) retime() {
 	cut := slices.IndexFunc(c.found, func(o ordered) bool { return o.edit.name == "trim" && len(o.edit.args.numbers) == 1 })
-	speed := slices.IndexFunc(c.found, func(o ordered) bool { return o.edit.takes == factor && c.clause.follows("bys", o.at) })
+	aims := cut >= 0 && c.clause[c.found[cut].at].in("sos") // "speed it up so it lasts 3 seconds"
+	speed := slices.IndexFunc(c.found, func(o ordered) bool {
+		return (o.edit.name == "faster" || o.edit.name == "slow motion") && (aims || c.clause.follows("bys", o.at))
+	})
 	if cut >= 0 && speed >= 0 && c.found[cut].edit.args.unit == seconds {
 		c.found[speed].edit.args.lasts = c.found[cut].edit.args.numbers[0]
 		c.clause[c.found[cut].at].ignore()

@@ -6,6 +6,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/person"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 var landscape = catalog.Size{Width: 256, Height: 144}
@@ -45,9 +46,7 @@ func drawn(height int) []byte {
 func maskOf(t testing.TB, picture []byte, size catalog.Size) []uint8 {
 	t.Helper()
 	finder, err := person.NewFinder(size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pixeltest.Require(t, err)
 	mask := make([]uint8, size.Width*size.Height)
 	finder.Mask(picture, mask)
 	return mask
@@ -90,9 +89,7 @@ func TestMasksEqualTheOriginalNetworks(t *testing.T) {
 // A blank picture starts a new scene, without people.
 func TestMasksRestartAtCuts(t *testing.T) {
 	finder, err := person.NewFinder(landscape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pixeltest.Require(t, err)
 	mask := make([]uint8, landscape.Width*landscape.Height)
 	finder.Mask(drawn(landscape.Height), mask)
 	blank := make([]byte, len(drawn(landscape.Height)))
