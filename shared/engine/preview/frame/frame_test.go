@@ -106,9 +106,8 @@ func finished(t testing.TB, prompt string, jpeg, reference []byte) image.Image {
 	if reference != nil {
 		spec.Reference = input("reference", reference)
 	}
-	if _, err := preview.New(found).Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = preview.New(found).Run(t.Context(), spec, func(engine.Progress) {})
+	pixeltest.Require(t, err)
 	out, err := os.ReadFile(spec.Output)
 	pixeltest.Require(t, err)
 	picture, err := png.Decode(bytes.NewReader(out))

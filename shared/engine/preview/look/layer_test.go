@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/engine/preview/look/oklab"
 	"cutroom/shared/platform/panics"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 // If a texture is random, different seeds give different pictures. A moving texture has a margin.
@@ -91,9 +92,7 @@ func TestLUTAppliesAdjustments(t *testing.T) {
 		t.Errorf("below black lies %g", r)
 	}
 	var out bytes.Buffer
-	if err := invertAll.WriteM3D(&out); err != nil {
-		t.Fatal(err)
-	}
+	pixeltest.Require(t, invertAll.WriteM3D(&out))
 	text := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(text) != 3+33*33*33 || text[0] != "in 35937" || text[1] != "out 65536" || text[2] != "values red green blue" {
 		t.Fatalf("%d lines, the first are %q", len(text), text[:3])

@@ -366,6 +366,7 @@ func (c *orders) fails(o ordered) bool {
 		e.name == partOut && len(e.args.numbers) != 2,
 		e.name == freezeAt && len(e.args.numbers) == 0,
 		e.needs && o.given&takes == 0 && !p.names("seconds"),
+		e.name == "crop" && c.clause[0].class == turning && isLocal(c.clause) && !c.clause.whole(), // "make the hat square"
 		p.in("tilts") && o.given&angle == 0:
 		return true
 	case e.name == "rotate":

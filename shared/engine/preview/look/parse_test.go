@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cutroom/shared/testkit/pixeltest"
 )
 
 // Phrases are unique, and names of looks are recognized.
@@ -68,9 +70,7 @@ func TestForeignNamesSelectLooks(t *testing.T) {
 // Each word without a meaning is reported, or is part of a text, a scene or a reason.
 func TestNoWordIsDropped(t *testing.T) {
 	table, err := os.ReadFile("../understanding/testdata/prompts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pixeltest.Require(t, err)
 	for line := range strings.Lines(string(table)) {
 		fields := strings.Split(line, " | ")
 		if fields[0] != "edit" && fields[0] != "image" {

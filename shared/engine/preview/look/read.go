@@ -246,11 +246,13 @@ func (asked *request) explain(prompt string, all clause, dropped map[int]bool) {
 // to the first generic look.
 func (asked *wishes) follow(c clause, generic **entry) (followed bool, left clause) {
 	unknown := c.count(content) > 0
-	scoped := c.any(func(p part) bool { return p.scope })
+	scoped := c.any(func(p part) bool { return p.scope && !(p.in("tints") && p.first == c[0].first) }) // not "tint the sky"
 	untimed := isUntimed(c)
 	for i, p := range c {
 		means := p.means
-		vague := untimed || unknown && (p.alone || means.modifier != nil && !scoped && !separate(c, i))
+		object := p.isColor() && i+1 < len(c) && (c[i+1].isEdit(Logo) || // "draw a black line across the picture"
+			c[max(0, i-1)].in("articles") && isUnknown(c[i+1]) && len(c[i+1].arguments) == 0)
+		vague := untimed || object || unknown && (p.alone || means.modifier != nil && !scoped && !separate(c, i))
 		followed = followed || p.class == named && means.inert() || means.edit != nil || !vague && p.changes()
 		switch {
 		case p.class == content && i > 0 && c[i-1].means.look != nil && p.in("afterLook"):

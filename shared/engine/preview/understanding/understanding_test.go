@@ -8,13 +8,12 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/understanding"
+	"cutroom/shared/testkit/pixeltest"
 )
 
 func TestPromptsAreUnderstood(t *testing.T) {
 	table, err := os.ReadFile("testdata/prompts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pixeltest.Require(t, err)
 	kinds := map[string]catalog.Kind{"image": catalog.Image, "video": catalog.TextToVideo, "tryOn": catalog.TryOn}
 	notices := map[string]string{
 		"unfollowed": "Nothing was changed: the preview engine does not follow “",
