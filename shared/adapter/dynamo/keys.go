@@ -50,14 +50,17 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	if err != nil {
 		return fmt.Errorf("dynamo: create a key: %w", err)
 	}
-	err = transact(ctx, k.client, []types.TransactWriteItem{
+	err = transact(ctx, k.client, append([]types.TransactWriteItem{
 		{Put: &types.Put{
 			TableName: &k.table, Item: values, ConditionExpression: aws.String("attribute_not_exists(id)"),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}},
 		note(k.log, created),
-	})
+	}, k.acting(from)...))
 	if r := refused(err); r != nil {
+		if len(r.failed) > 2 && r.failed[2] {
+			return credential.KeyInvalid(from.By)
+		}
 		if kept, err := readKey(r.items[0]); err == nil && reflect.DeepEqual(kept, key) {
 			return nil
 		}
@@ -176,26 +179,30 @@ func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.Transa
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: revoke a key: %w", err)
 	}
-	at := number(from.At.UnixMilli())
-	works := aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at)")
-	writes := []types.TransactWriteItem{
+	return append([]types.TransactWriteItem{
 		{Update: &types.Update{
 			TableName: &k.table, Key: item{"id": text(key.ID)},
-			UpdateExpression: aws.String("SET revoked_at = :at"), ConditionExpression: works,
+			UpdateExpression: aws.String("SET revoked_at = :at"), ConditionExpression: aws.String(unrevoked),
 			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-			ExpressionAttributeValues: item{":at": at},
+			ExpressionAttributeValues: item{":at": number(from.At.UnixMilli())},
 		}},
 		note(k.log, entry),
+	}, k.acting(from)...), nil
+}
+
+const unrevoked = "attribute_exists(#hash) AND attribute_not_exists(revoked_at)"
+
+// acting returns the check that the acting key works, or none for the operator.
+func (k *Keys) acting(from audit.Origin) []types.TransactWriteItem {
+	if from.IsOperator() {
+		return nil
 	}
-	if !from.IsOperator() {
-		writes = append(writes, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &k.table, Key: item{"id": text(from.By)},
-			ConditionExpression:       aws.String(*works + " AND (attribute_not_exists(expires_at) OR expires_at > :at)"),
-			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-			ExpressionAttributeValues: item{":at": at},
-		}})
-	}
-	return writes, nil
+	return []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
+		TableName: &k.table, Key: item{"id": text(from.By)},
+		ConditionExpression:       aws.String(unrevoked + " AND (attribute_not_exists(expires_at) OR expires_at > :at)"),
+		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+		ExpressionAttributeValues: item{":at": number(from.At.UnixMilli())},
+	}}}
 }
 
 // ForgetKey removes the key from the index.

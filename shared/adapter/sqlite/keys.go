@@ -31,6 +31,9 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 		return err
 	}
 	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *transaction) error {
+		if _, err := accountOf(ctx, tx, from); err != nil {
+			return err
+		}
 		limits, err := encode(key.Limits)
 		if err != nil {
 			return err
@@ -66,18 +69,10 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *transaction) error {
-		account := ""
-		if !from.IsOperator() {
-			err := tx.QueryRowContext(ctx, `select account from api_key where id = ? and revoked_at is null
-				and (expires_at is null or expires_at > ?)`, from.By, millis(from.At)).Scan(&account)
-			if errors.Is(err, sql.ErrNoRows) {
-				return credential.KeyInvalid(from.By)
-			}
-			if err != nil {
-				return err
-			}
+		account, err := accountOf(ctx, tx, from)
+		if err != nil {
+			return err
 		}
-		var err error
 		key, err = scanKey(tx.QueryRowContext(ctx, "select "+keyColumns+` from api_key
 			where id = ?1 and (?2 = '' or account = ?2)`, id, account))
 		if err != nil || !key.RevokedAt.IsZero() {
@@ -95,6 +90,20 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 		return k.db.note(ctx, tx, revoked)
 	})
 	return key, err
+}
+
+// accountOf returns the account of the acting key, or "" for the operator. Errors: fault.Unauthorized if the key does not
+// work.
+func accountOf(ctx context.Context, tx *transaction, from audit.Origin) (account string, err error) {
+	if from.IsOperator() {
+		return "", nil
+	}
+	err = tx.QueryRowContext(ctx, `select account from api_key where id = ? and revoked_at is null
+		and (expires_at is null or expires_at > ?)`, from.By, millis(from.At)).Scan(&account)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", credential.KeyInvalid(from.By)
+	}
+	return account, err
 }
 
 func (k *Keys) ForgetKey(ctx context.Context, id string) error {

@@ -47,9 +47,11 @@ type Key struct {
 
 // Store keeps keys. The suite in credentialtest specifies it.
 type Store interface {
-	// CreateKey atomically stores a new key and its audit entry. The key works immediately.
+	// CreateKey atomically stores a new key and its audit entry. The key works immediately. The same write checks that
+	// the acting key works.
 	//
-	// Errors: fault.Conflict if a key with the same hash already exists.
+	// Errors: fault.Conflict if a key with the same hash already exists; fault.Unauthorized if the acting key is
+	// revoked, unknown or expired.
 	CreateKey(ctx context.Context, from audit.Origin, key Key) error
 	// FindKey returns the key with the hash, even if it was revoked.
 	//

@@ -103,7 +103,11 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	}
 	key.Admin, key.ExpiresAt, key.Limits = request.Admin, request.ExpiresAt, request.Limits
 	from := audit.Origin{By: by.ID, At: key.CreatedAt, RequestID: requestID}
-	if err := s.Store.CreateKey(ctx, from, key); err != nil {
+	err = s.Store.CreateKey(ctx, from, key)
+	if fault.Is(err, fault.Unauthorized) {
+		return "", Key{}, errInvalid()
+	}
+	if err != nil {
 		return "", Key{}, fmt.Errorf("credential: store a key: %w", err)
 	}
 	return secret, key, nil

@@ -28,16 +28,16 @@ func by(key credential.Key, at time.Time) audit.Origin {
 
 var auditTests = []test{
 	{"a key is created with its entry, which has no secret", func(s *suite) {
-		key := s.key("acme", 1, created)
+		key, admin := s.key("acme", 1, created), s.create("zoo", 2, created)
 		key.ExpiresAt, key.Limits.Models = revoked, []string{"gen-2.5"}
-		conformance.OK(s, s.CreateKey(s.ctx, audit.Origin{By: "key_admin", At: created, RequestID: "req_1"}, key))
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Origin{By: admin.ID, At: created, RequestID: "req_1"}, key))
 		got := s.entries("acme", audit.Query{})
 		if len(got) != 1 || got[0].Before != nil || !audit.IsID(got[0].ID) {
 			s.Fatalf("the log is %+v", got)
 		}
 		want := audit.Entry{
 			ID: got[0].ID, Account: "acme", Action: audit.KeyCreated, Subject: key.ID, After: got[0].After,
-			Origin: audit.Origin{By: "key_admin", At: created, RequestID: "req_1"},
+			Origin: audit.Origin{By: admin.ID, At: created, RequestID: "req_1"},
 		}
 		conformance.Same(s, "the entry", got[0], want)
 		var after struct {
@@ -85,7 +85,7 @@ var auditTests = []test{
 		key, foreign := s.create("acme", 1, created), s.create("zoo", 2, created)
 		again := key
 		again.Label = "another"
-		conformance.Fails(s, s.CreateKey(s.ctx, by(key, revoked), again), fault.Conflict)
+		conformance.Fails(s, s.CreateKey(s.ctx, audit.Operator(revoked), again), fault.Conflict)
 		_, err := s.RevokeKey(s.ctx, by(foreign, revoked), key.ID)
 		conformance.Fails(s, err, fault.NotFound)
 		_, err = s.RevokeKey(s.ctx, audit.Origin{By: "key_unknown", At: revoked}, key.ID)

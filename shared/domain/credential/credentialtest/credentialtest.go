@@ -145,10 +145,12 @@ var keyTests = []test{
 		key.RevokedAt = revoked
 		conformance.Same(s, "the key", got, key)
 	}},
-	{"an expired key cannot revoke keys", func(s *suite) {
+	{"an expired key cannot create or revoke keys", func(s *suite) {
 		key, by := s.create("acme", 1, created), s.key("acme", 2, created)
 		by.ExpiresAt = revoked
 		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(by.CreatedAt), by))
+		conformance.Fails(s, s.CreateKey(s.ctx, audit.Origin{By: by.ID, At: revoked}, s.key("acme", 3, created)), fault.Unauthorized)
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Origin{By: by.ID, At: created}, s.key("acme", 4, created)))
 		_, err := s.RevokeKey(s.ctx, audit.Origin{By: by.ID, At: revoked}, key.ID)
 		conformance.Fails(s, err, fault.Unauthorized)
 		s.found(key)
