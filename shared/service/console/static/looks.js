@@ -8,7 +8,7 @@ import { address, settle } from "./router.js";
 export const looksPage = { id: "looks", title: "Looks", within: "edit", sign: "looks", open: section => new Looks(section) };
 
 // phrases replaces the names of edits that need more words, such as a length. A logo needs a reference image.
-const phrases = { background: "beach background", "skip the first": "skip the first 1 second", "remove the last": "remove the last 1 second", last: "last 2 seconds", trim: "first 3 seconds", "keep the middle": "keep the middle 2 seconds", "freeze at": "freeze at 2 s for 1 s", "cut out the middle": "cut out the middle 1 second", "cut out": "cut out seconds 1 to 2", resize: "500 px wide", text: "text “Hello”", logo: [] };
+const phrases = { background: "beach background", "skip the first": "skip the first 1 second", "remove the last": "remove the last 1 second", last: "last 2 seconds", trim: "first 3 seconds", "trim both ends": "trim 1 second off both ends", "keep the middle": "keep the middle 2 seconds", "freeze at": "freeze at 2 s for 1 s", "cut out the middle": "cut out the middle 1 second", "cut out": "cut out seconds 1 to 2", resize: "500 px wide", text: "text “Hello”", logo: [] };
 
 class Looks {
   constructor(section) {
