@@ -20,7 +20,8 @@ const pollInterval = time.Second
 // Receive serves the account with the fewest leased messages. Among equals, it serves the account that was served
 // longest ago. Within an account, the oldest job comes first. While a job of normal priority waits on the lane, Receive
 // ignores jobs with low priority. If Options.AccountLeases or more of a lane's jobs
-// are leased, it serves only brief jobs of accounts that have no lease on that lane.
+// are leased, it serves only accounts that have no lease on that lane. At most Options.AccountLeases jobs that are not
+// brief are leased, so that brief jobs always find a slot.
 //
 // Jobs that were leased during a crash run one at a time, because one of them may have caused it.
 type Queue struct{ db *DB }
@@ -73,9 +74,13 @@ const (
 	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
 
+	// longLeases is like allLeases, but does not count brief jobs.
+	longLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
+			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 and goqite.priority <= 0)`
+
 	// nextQueue selects the queue to serve (see Queue), given the lane, the time and Options.AccountLeases, and whether
 	// only brief jobs may be received.
-	nextQueue = `select waiting.queue, ?3 > 0 and ` + allLeases + ` >= ?3 from goqite as waiting
+	nextQueue = `select waiting.queue, ?3 > 0 and ` + longLeases + ` >= ?3 from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
 			and (waiting.queue not like '%` + suspected + `' or not exists (select 1 from lease
@@ -83,7 +88,7 @@ const (
 				where lease.queue like '%` + suspected + `' and goqite.timeout > ?2))
 			and (waiting.priority >= 0 or not exists (select 1 from goqite
 				where queue >= ?1 || '/' and queue < ?1 || '0' and priority >= 0 and timeout <= ?2))
-			and (?3 = 0 or waiting.priority > 0 or ` + allLeases + ` < ?3)
+			and (?3 = 0 or waiting.priority > 0 or ` + longLeases + ` < ?3)
 		group by waiting.queue
 		having ?3 = 0 or ` + leasesOfAccount + ` = 0 or ` + allLeases + ` < ?3
 		order by ` + leasesOfAccount + `, coalesce(served.turn, 0), min(waiting.created)
