@@ -264,8 +264,8 @@ func (q *queue) handOut(freed bool) {
 	q.start(time.Now(), freed)
 }
 
-// start starts waiting calls. Accounts with the fewest running calls go first. Among equals, the one that has used the
-// least time goes first, and otherwise the one whose turn it is.
+// start starts waiting calls. It sorts accounts by their running calls, then by the time that they have used, and then
+// by their turns.
 // After a 429, it starts only one call, so that no account gets ahead by retrying more often.
 func (q *queue) start(now time.Time, freed bool) {
 	since := now.Sub(q.busy)

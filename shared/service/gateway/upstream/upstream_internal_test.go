@@ -68,8 +68,8 @@ type caller struct {
 	later       time.Duration
 }
 
-// crowd runs callers for two minutes beside each other. It returns the started calls of each account in the second
-// minute, and the mean number of slots that were used.
+// crowd runs all callers at the same time, for two minutes. It returns how many calls each account started in the second
+// minute, and the mean number of used slots.
 func crowd(t *testing.T, limit int, queue catalog.Queue, callers ...caller) (started map[string]int, used float64) {
 	t.Helper()
 	started = map[string]int{}
