@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,23 @@ func add(t *testing.T, w *usage.Writer, records ...usage.Record) {
 		if err := w.Record(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestAddAddsEveryCount(t *testing.T) {
+	var sum, more usage.Counts
+	for i, count := range more.All() {
+		*count.Value = int64(i + 1)
+	}
+	sum.Add(more)
+	sum.Add(more)
+	for i, count := range sum.All() {
+		if want := int64(2 * (i + 1)); *count.Value != want {
+			t.Errorf("%s is %d, want %d", count.Name, *count.Value, want)
+		}
+	}
+	if reflect.TypeFor[usage.Counts]().NumField() != len(sum.All()) {
+		t.Error("All leaves out a count")
 	}
 }
 
