@@ -143,8 +143,8 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 // almost free.
 func slack(reserved time.Duration) time.Duration { return min(max(time.Second, reserved/10), reserved) }
 
-// checkLength rejects a clip that is longer than its header says, with a tolerance (see slack), if a budget or a spare
-// slot depends on the length.
+// checkLength rejects a clip that is longer than its header states, if the clip's cost was reserved or the clip was
+// accepted as a brief job. It tolerates some difference (see slack).
 func checkLength(j job.Job, length time.Duration) error {
 	header := cmp.Or(j.Request.Clip, j.Request.Length)
 	depends := len(j.Holds) > 0 || j.Brief() && length > job.BriefLength

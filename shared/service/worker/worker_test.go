@@ -61,7 +61,7 @@ func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error
 	return os.WriteFile(spec.Output, append([]byte("edited: "), input...), 0o600)
 }
 
-// prober treats every file as a two-second portrait clip, unless it contains "broken".
+// prober treats every file as a portrait clip of two seconds, or 20 if it contains "long", unless it contains "broken".
 type prober struct{}
 
 func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
@@ -69,8 +69,11 @@ func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) 
 	if err != nil || bytes.Contains(data, []byte("broken")) {
 		return media.Info{}, engine.InvalidInput(err, "The video cannot be decoded.")
 	}
-	lost := bytes.Contains(data, []byte("unknown sound"))
-	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second, SoundLost: lost}, nil
+	length, lost := 2*time.Second, bytes.Contains(data, []byte("unknown sound"))
+	if bytes.Contains(data, []byte("long")) {
+		length *= 10
+	}
+	return media.Info{Width: 1080, Height: 1920, Duration: length, SoundLost: lost}, nil
 }
 
 func (p prober) ReadVideo(ctx context.Context, folder, path, mime string) (engine.Input, error) {
@@ -366,27 +369,31 @@ func TestImageGoesOnlyToEngineThatMakesVideosOfImages(t *testing.T) {
 	}
 }
 
-// The length in the header determines the reserved cost. A clip may be up to a second longer.
+// The length in the header determines the reserved cost, and whether the job may use a spare slot. A clip may be up to a
+// second longer.
 func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		content        string
 		declared, clip time.Duration
 		budgeted       bool
 		fails          string
 	}{
-		{900 * time.Millisecond, 0, true, "longer than its header states"},
-		{2100 * time.Millisecond, 0, true, ""},
-		{500 * time.Millisecond, 0, false, ""},
-		{10 * time.Second, 900 * time.Millisecond, true, "longer than its header states"},
-		{1900 * time.Millisecond, 2 * time.Second, true, "The result is 3.0 s long, but its budget reserved 1.9 s."},
+		{"clip", 900 * time.Millisecond, 0, true, "longer than its header states"},
+		{"clip", 2100 * time.Millisecond, 0, true, ""},
+		{"clip", 500 * time.Millisecond, 0, false, ""},
+		{"clip", 10 * time.Second, 900 * time.Millisecond, true, "longer than its header states"},
+		{"clip", 1900 * time.Millisecond, 2 * time.Second, true, "The result is 3.0 s long, but its budget reserved 1.9 s."},
+		{"a long clip", time.Second, 0, false, "longer than its header states"},
+		{"a long clip", 16 * time.Second, 0, false, ""},
 	} {
-		t.Run(fmt.Sprint(c.declared, c.clip, c.budgeted), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.content, c.declared, c.clip, c.budgeted), func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 			spend := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: 1e12}
 			conformance.OK(t, s.budgets.Set(t.Context(), audit.Operator(time.Now()), spend))
 			claim := budget.Claim{Counter: spend.Counter(time.Now()), Limit: spend.Limit, Amount: 1e9}
-			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length, j.Request.Clip = c.declared, c.clip }, func(j *job.Job) {
+			id := s.submit(c.content, 0, func(j *job.Job) { j.Request.Length, j.Request.Clip = c.declared, c.clip }, func(j *job.Job) {
 				if c.budgeted {
 					s.claims = []budget.Claim{claim}
 				}
