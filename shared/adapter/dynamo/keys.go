@@ -58,11 +58,11 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 		note(k.log, created),
 	}, k.acting(from)...))
 	if r := refused(err); r != nil {
+		if kept, err := readKey(r.items[0]); err == nil && reflect.DeepEqual(kept, key) {
+			return nil // an earlier attempt succeeded
+		}
 		if len(r.failed) > 2 && r.failed[2] {
 			return credential.KeyInvalid(from.By)
-		}
-		if kept, err := readKey(r.items[0]); err == nil && reflect.DeepEqual(kept, key) {
-			return nil
 		}
 		return credential.ErrKeyExists
 	}

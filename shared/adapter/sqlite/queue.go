@@ -19,9 +19,9 @@ const pollInterval = time.Second
 //
 // Receive serves the account with the fewest leased messages. Among equals, it serves the account that was served
 // longest ago. Within an account, the oldest job comes first. While a job of normal priority waits on the lane, Receive
-// ignores jobs with low priority. If Options.AccountLeases or more of a lane's jobs
-// are leased, it serves only accounts that have no lease on that lane. At most Options.AccountLeases jobs that are not
-// brief are leased, so that brief jobs always find a slot.
+// ignores jobs with low priority. If Options.AccountLeases or more of a lane's jobs are leased, it serves only accounts
+// that have no lease on that lane. At most Options.AccountLeases of the leased jobs are long, so that long jobs of several
+// accounts cannot take all slots from brief ones.
 //
 // Jobs that were leased during a crash run one at a time, because one of them may have caused it.
 type Queue struct{ db *DB }
@@ -78,8 +78,8 @@ const (
 	longLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 and goqite.priority <= 0)`
 
-	// nextQueue selects the queue to serve (see Queue), given the lane, the time and Options.AccountLeases, and whether
-	// only brief jobs may be received.
+	// nextQueue selects the queue to serve (see Queue), given the lane, the time and Options.AccountLeases. It also
+	// reports whether only brief jobs may be received.
 	nextQueue = `select waiting.queue, ?3 > 0 and ` + longLeases + ` >= ?3 from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
